@@ -1,0 +1,25 @@
+"""What every test may use: the real traces where they are at hand, a quiet environment always."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+REAL_TRACES = Path(__file__).resolve().parents[1].parent / "shared" / "traces"
+
+
+@pytest.fixture(scope="session")
+def real_traces() -> Path:
+    """The directory of public traces; tests that use it carry the marker `real_traces`."""
+    if not REAL_TRACES.is_dir():
+        pytest.skip(f"no real traces: {REAL_TRACES} is not there")
+    return REAL_TRACES
+
+
+@pytest.fixture(autouse=True)
+def _quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model, no tracing service, no colour from the machine the tests run on."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
