@@ -1,0 +1,1 @@
+"""Many traces or workloads: a process each, a journal, resume."""

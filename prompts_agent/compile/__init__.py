@@ -1,0 +1,1 @@
+"""What XLA's compilers can tell about a layout."""

@@ -1,0 +1,1 @@
+"""One file a framework: a layout as the config text that framework reads."""

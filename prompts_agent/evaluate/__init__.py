@@ -1,0 +1,1 @@
+"""Scores of the advisor on workloads whose answer experts or measurements gave."""

@@ -1,0 +1,1 @@
+"""Mesh, layout, legality, enumeration, placement on the torus or NVLink domain, PartitionSpecs."""

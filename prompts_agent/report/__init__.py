@@ -1,0 +1,1 @@
+"""Renders a Report as text, JSON or Markdown; decides nothing."""

@@ -1,0 +1,1 @@
+"""Serving load: traffic, and what it asks of a deployment."""
