@@ -1,0 +1,35 @@
+"""Estimates: predicted step time and memory of every row of a LayoutTable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Estimates"]
+
+FloatColumn = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """Columns of one length n, a row per layout.
+
+    `terms` holds what the step time and the memory are made of: name → seconds or bytes, float64[n]
+    (`time.matmul_s`, `time.tensor_exposed_s`, `memory.weights_bytes`, …); each name is documented
+    in the file that computes it. `low_s` and `high_s` bound the 90% interval that the calibration's
+    residuals give.
+    """
+
+    step_time_s: FloatColumn
+    low_s: FloatColumn
+    high_s: FloatColumn
+    hbm_bytes: FloatColumn
+    hbm_low_bytes: FloatColumn
+    hbm_high_bytes: FloatColumn
+    tokens_per_s: FloatColumn
+    terms: dict[str, FloatColumn]
+
+    def __len__(self) -> int:
+        return int(self.step_time_s.shape[0])
