@@ -1,0 +1,103 @@
+"""Calibration: the few constants of the estimates, each with its source, and how far they miss."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+from pydantic import Field
+
+from prompts_agent.errors import InternalError
+from prompts_agent.record import Record
+
+__all__ = ["Calibration", "Constant", "Constants", "Residuals", "load_calibration"]
+
+
+class Constant(Record):
+    """One number and where it comes from."""
+
+    value: float
+    source: str
+
+
+class Constants(Record):
+    """The numbers of one platform, as the formulas read them. Shares are of the data sheet's figure."""
+
+    matmul_efficiency: float = Field(gt=0, le=1)
+    """Share of peak FLOP/s of a large matmul."""
+    matmul_half_extent: float = Field(ge=0)
+    """Local columns or tokens at which a matmul reaches half of that."""
+    attention_efficiency: float = Field(gt=0, le=1)
+    """Share of peak FLOP/s of a flash attention kernel."""
+    hbm_efficiency: float = Field(gt=0, le=1)
+    link_efficiency: float = Field(gt=0, le=1)
+    network_efficiency: float = Field(gt=0, le=1)
+    hop_latency_s: float = Field(ge=0)
+    network_latency_s: float = Field(ge=0)
+    fsdp_overlap: float = Field(ge=0, le=1)
+    """Share of gathered weights' traffic that compute can hide."""
+    data_overlap: float = Field(ge=0, le=1)
+    tensor_overlap: float = Field(ge=0, le=1)
+    context_overlap: float = Field(ge=0, le=1)
+    expert_overlap: float = Field(ge=0, le=1)
+    logits_bytes: float = Field(gt=0)
+    """Bytes held at once for each logit of a microbatch."""
+    fragmentation: float = Field(ge=0, lt=1)
+    """Share of what is held that the allocator loses besides."""
+    workspace_bytes: float = Field(ge=0)
+    """Kernel and collective buffers, whatever the layout."""
+    step_overhead_s: float = Field(ge=0)
+    """Launch and host time of a training step that nothing hides."""
+    layer_latency_s: float = Field(ge=0)
+    """Time of a layer's small kernels that does not shrink with the batch, in serving."""
+    serving_overhead_s: float = Field(ge=0)
+    """Scheduler, sampling and launch of one serving step."""
+
+
+class Residuals(Record):
+    """How far estimates are from measurements: |ln(estimate ÷ measured)| over `cases` points.
+
+    `per_doubling` is the same for the ratio of two layouts, per unit of distance (doublings of
+    degrees between them): what a prediction from a measured baseline still misses.
+    """
+
+    cases: int = Field(ge=1)
+    median: float = Field(ge=0)
+    p90: float = Field(ge=0)
+    source: str
+
+
+class Calibration(Record):
+    """Constants of the two platforms, and the residuals that give the 90% intervals."""
+
+    platforms: dict[Literal["tpu", "gpu"], dict[str, Constant]]
+    step_time: Residuals
+    """Of a step time that is predicted from nothing measured."""
+    ratio: Residuals
+    """Of the ratio of two layouts of one workload, whatever their distance."""
+    ratio_per_doubling: Residuals
+    """The same, per doubling of a degree between them."""
+    hbm: Residuals
+    """Of the memory need."""
+
+    def constants(self, platform: str) -> Constants:
+        """The numbers of `platform` ("tpu" or "gpu"). Raises `InternalError` where one is missing."""
+        try:
+            entries = self.platforms["tpu" if platform == "tpu" else "gpu"]
+        except KeyError as error:
+            raise InternalError(
+                f"no constants for platform {platform!r}",
+                rule="the calibration has tpu and gpu",
+                cure="Mend estimate/data/calibration.yaml.",
+            ) from error
+        return Constants(**{name: entry.value for name, entry in entries.items()})
+
+
+@cache
+def load_calibration() -> Calibration:
+    """The calibration that ships with the package (`estimate/data/calibration.yaml`)."""
+    import yaml
+
+    text = resources.files("prompts_agent.estimate").joinpath("data/calibration.yaml").read_text("utf-8")
+    return Calibration.model_validate(yaml.safe_load(text))

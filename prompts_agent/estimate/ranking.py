@@ -1,0 +1,126 @@
+"""Ranking: feasibility before speed, ties broken the same way every time, and with a reason."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prompts_agent.estimate.estimate import Estimates
+from prompts_agent.layout.layout import Layout
+from prompts_agent.layout.mesh import Axis
+from prompts_agent.layout.table import LayoutTable
+from prompts_agent.workload.workload import Objective
+
+__all__ = ["FITS", "MAY_FIT", "TOO_LARGE", "diverse_top", "doublings", "fit_class", "order", "tie_reason"]
+
+IntColumn = NDArray[np.int64]
+FloatColumn = NDArray[np.float64]
+
+FITS, MAY_FIT, TOO_LARGE = 0, 1, 2
+# Layouts closer than this are tied: repeated runs of one layout differ as much.
+_TIE = 0.01
+
+
+def fit_class(estimates: Estimates, hbm_bytes: float) -> IntColumn:
+    """FITS where the interval's high end is within `hbm_bytes`, TOO_LARGE where the estimate itself
+    is not, MAY_FIT between; int64[n]."""
+    return np.where(
+        estimates.hbm_high_bytes <= hbm_bytes,
+        FITS,
+        np.where(estimates.hbm_bytes <= hbm_bytes, MAY_FIT, TOO_LARGE),
+    )
+
+
+def doublings(table: LayoutTable, baseline: Layout | None) -> FloatColumn:
+    """Distance from the baseline, float64[n]: Σ |log2(degree ÷ its degree)| ÷ 2 over the axes, plus
+    one for each of remat, microbatch and sequence_parallel that differs.
+
+    Moving a factor of 2 from one axis to another is one doubling. 0 without a baseline.
+    """
+    if baseline is None:
+        return np.zeros(len(table))
+    degrees = np.stack([table.size(axis) for axis in Axis], axis=1)
+    own = LayoutTable.of([baseline])
+    reference = np.array([own.size(axis)[0] for axis in Axis])
+    moved = np.abs(np.log2(degrees / reference)).sum(axis=1) / 2.0
+    knobs = (
+        (table.remat != own.remat[0]).astype(np.float64)
+        + (table.microbatch != own.microbatch[0])
+        + (table.sequence_parallel != own.sequence_parallel[0])
+    )
+    return np.asarray(moved + knobs, dtype=np.float64)
+
+
+def _badness(estimates: Estimates, table: LayoutTable, objective: Objective) -> FloatColumn:
+    """What the objective wants small, float64[n]."""
+    if objective is Objective.FIT:
+        return estimates.hbm_bytes
+    if objective is Objective.LATENCY:
+        first = estimates.terms.get("serving.ttft_s")
+        return estimates.step_time_s if first is None else first + estimates.step_time_s
+    if objective is Objective.COST:
+        return table.devices / estimates.tokens_per_s
+    return 1.0 / estimates.tokens_per_s
+
+
+def order(
+    estimates: Estimates,
+    table: LayoutTable,
+    *,
+    hbm_bytes: float,
+    objective: Objective,
+    baseline: Layout | None = None,
+) -> IntColumn:
+    """Row indices, best first: by fit class, then by the objective, ties under 1% by `tie_reason`'s
+    rules (fewer axes, smaller tensor, nearer to the baseline, then the plain order of degrees)."""
+    fit = fit_class(estimates, hbm_bytes)
+    bad = _badness(estimates, table, objective)
+    group = np.zeros(len(table), dtype=np.int64)
+    for label in (FITS, MAY_FIT, TOO_LARGE):
+        rows = np.flatnonzero(fit == label)
+        group[rows] = _tied_groups(bad[rows])
+    degrees = np.stack([table.size(axis) for axis in Axis], axis=1)
+    axes = (degrees > 1).sum(axis=1)
+    keys = [table.microbatch, table.remat, table.sequence_parallel, *degrees.T]
+    ranked = [doublings(table, baseline), degrees[:, list(Axis).index(Axis.TENSOR)], axes]
+    return np.lexsort([*keys, *ranked, group, fit])
+
+
+def _tied_groups(bad: FloatColumn) -> IntColumn:
+    """Number of the group each value falls in: a group's values are within 1% of its smallest."""
+    by_value = np.argsort(bad, kind="stable")
+    ordered = bad[by_value]
+    groups = np.zeros(len(bad), dtype=np.int64)
+    start, number = 0, 0
+    while start < len(ordered):
+        end = int(np.searchsorted(ordered, ordered[start] * (1.0 + _TIE), side="right"))
+        groups[by_value[start:end]] = number
+        start, number = max(end, start + 1), number + 1
+    return groups
+
+
+def tie_reason(better: Layout, worse: Layout, baseline: Layout | None = None) -> str:
+    """Why `better` stands before a layout that is estimated within 1% of it."""
+    if len(better.mesh.used()) < len(worse.mesh.used()):
+        return "fewer axes"
+    if better.mesh.size(Axis.TENSOR) < worse.mesh.size(Axis.TENSOR):
+        return "smaller tensor degree"
+    pair = doublings(LayoutTable.of([better, worse]), baseline)
+    if pair[0] < pair[1]:
+        return "less change from the baseline"
+    return "order of degrees"
+
+
+def diverse_top(
+    ranked: IntColumn, table: LayoutTable, estimates: Estimates, *, hbm_bytes: float, count: int = 3
+) -> IntColumn:
+    """The first `count` rows of `ranked` with different degrees, without those that cannot fit.
+
+    Of every mesh the best choice of knobs stands for it, so that three proposals are three ideas.
+    Fewer rows come back where fewer meshes may fit.
+    """
+    fit = fit_class(estimates, hbm_bytes)
+    rows = ranked[fit[ranked] != TOO_LARGE]
+    degrees = np.stack([table.size(axis)[rows] for axis in Axis], axis=1)
+    _, first = np.unique(degrees, axis=0, return_index=True)
+    return rows[np.sort(first)[:count]]
