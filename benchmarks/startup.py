@@ -49,9 +49,8 @@ def main() -> None:
     for _ in range(options.runs):
         for name, command in commands.items():
             times[name].append(wall_s(command))
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    )
+    machine = platform.processor() or platform.machine()
+    print(f"{machine}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for name, values in times.items():
         print(f"{statistics.median(values):7.3f} s  (min {min(values):.3f})  {name}")
     imports, diagnose = (statistics.median(v) for v in list(times.values())[:2])

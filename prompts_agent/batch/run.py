@@ -1,5 +1,6 @@
 """Diagnoses many traces, each in a process of its own: native code may crash, leak or hang there,
-and the batch goes on and says so."""
+and the batch goes on and says so.
+"""
 
 from __future__ import annotations
 
