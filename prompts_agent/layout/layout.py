@@ -42,19 +42,19 @@ class Layout(Record):
 
     mesh: Mesh
     expert_divides: bool = False
-    """False: `expert` is a factor of the mesh (MaxText, vLLM). True: it divides the
-    data × fsdp × context × tensor ranks and is not counted in the product (Megatron)."""
+    """False: `expert` is a factor of the mesh (MaxText, tpu-inference). True: it divides the
+    data × fsdp × context × tensor ranks and is not counted in the product (Megatron, vLLM)."""
     microbatch: int = Field(default=1, ge=1)
     """Sequences of one batch shard in one forward pass."""
     gradient_accumulation: int = Field(default=1, ge=1)
     """Forward passes per optimizer step; with a pipeline, the number of microbatches in flight."""
     remat: Remat = Remat.FULL
     zero_stage: int = Field(default=1, ge=0, le=1)
-    """What the *data* axis shards: 0 nothing, 1 the optimizer's state. (The fsdp axis is ZeRO-3.)"""
+    """What the *data* axis shards: 0 nothing, 1 the optimizer's state (the fsdp axis is ZeRO-3)."""
     sequence_parallel: bool = False
     """Residual activations are sharded over `tensor` between blocks (arXiv 2205.05198)."""
     weights_over_context: bool = True
-    """`context` shards the weights as fsdp does (MaxText's rule for embed); False: replicates them."""
+    """`context` shards weights as fsdp does (MaxText's rule for embed); False: repeats them."""
     schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
     virtual_stages: int = Field(default=1, ge=1)
     """Chunks of layers per pipeline stage (interleaved schedule)."""

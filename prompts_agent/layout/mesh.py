@@ -37,8 +37,11 @@ class Axis(StrEnum):
 
 
 class AxisSize(Record):
-    """The size of an axis inside a fast domain (`ici`: one slice's torus, or one NVLink domain) and
-    across domains (`dcn`: slices, or the network between hosts). The axis's size is their product."""
+    """The size of an axis inside and across fast domains; its whole size is their product.
+
+    `ici` lies inside one slice's torus or one NVLink domain, `dcn` across slices or the network
+    between hosts.
+    """
 
     ici: int = Field(default=1, ge=1)
     dcn: int = Field(default=1, ge=1)

@@ -10,7 +10,12 @@ from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.spec import ModelSpec
 from prompts_agent.record import Record
 
-__all__ = ["Space"]
+__all__ = ["SERVING_AXES", "Space"]
+
+SERVING_AXES = (Axis.PIPELINE, Axis.DATA, Axis.EXPERT, Axis.TENSOR)
+"""Axes that every serving framework offers. `fsdp` is not among them: each decoded token would
+gather all the weights, and no server does it. `context` is (vLLM's prefill and decode context
+parallelism), but only some versions have it, so it must be asked for."""
 
 
 class Space(Record):
@@ -29,13 +34,31 @@ class Space(Record):
     """Tokens per sequence."""
     axes: tuple[Axis, ...] = tuple(Axis)
     """Axes that may be larger than one."""
-    min_degree: dict[Axis, int] = {}
-    max_degree: dict[Axis, int] = {}
+    dcn_axes: tuple[Axis, ...] = tuple(Axis)
+    """Axes that may cross fast domains. All by default: a small batch with large weights can be
+    faster with `tensor` across domains than with `fsdp` across them, so no axis is dominated."""
+    free_split: bool = True
+    """True: each axis may lie inside and across domains as one likes (jax's hybrid meshes). False:
+    ranks are numbered with the innermost axis fastest, so degrees alone decide the split
+    (Megatron, torchtitan, DeepSpeed, vLLM). An expert axis that divides others implies False."""
+    min_degree: dict[Axis, int] = Field(default_factory=dict)
+    max_degree: dict[Axis, int] = Field(default_factory=dict)
     remat: tuple[Remat, ...] = tuple(Remat)
     sequence_parallel: tuple[bool, ...] = (False, True)
     weights_over_context: bool = True
     expert_divides: bool = False
     microbatches: tuple[int, ...] = ()
     """Allowed microbatch sizes; empty: every divisor of the batch per shard."""
+    virtual_stages: tuple[int, ...] = ()
+    """Allowed chunks per pipeline stage; empty: every one that divides the stage's layers."""
+    attention_data: tuple[int, ...] = ()
+    """Serving, allowed attention-data groups; empty: every divisor of `tensor`."""
     max_gradient_accumulation: int | None = None
     zero_stage: int = 1
+    kv_dtype: str = "bf16"
+    """Serving: dtype of the KV cache that every layout of the space has."""
+
+    @property
+    def rank_order(self) -> bool:
+        """Degrees alone decide the split; see `free_split`."""
+        return self.expert_divides or not self.free_split

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prompts_agent.layout.layout import Layout, PipelineSchedule, Remat
 from prompts_agent.layout.mesh import Axis, Mesh
 
-__all__ = ["KV_DTYPES", "LayoutTable", "REMATS", "SCHEDULES"]
+__all__ = ["KV_DTYPES", "REMATS", "SCHEDULES", "LayoutTable"]
 
 REMATS = tuple(Remat)
 SCHEDULES = tuple(PipelineSchedule)
@@ -58,14 +58,17 @@ class LayoutTable:
     @property
     def batch_shards(self) -> IntColumn:
         """Over how many shards the batch is cut, int64[n]; see `Layout.batch_shards`."""
-        expert = np.where(self.expert_divides, 1, self.size(Axis.EXPERT))
-        return self.size(Axis.DATA) * self.size(Axis.FSDP) * expert
+        shards = self.size(Axis.DATA) * self.size(Axis.FSDP)
+        return np.where(self.expert_divides, shards, shards * self.size(Axis.EXPERT))
 
     @property
     def devices(self) -> IntColumn:
         """Devices that each layout takes, int64[n]."""
-        product = np.prod(self.ici * self.dcn, axis=1)
-        return np.where(self.expert_divides, product // self.size(Axis.EXPERT), product)
+        product: IntColumn = np.prod(self.ici * self.dcn, axis=1)
+        counted: IntColumn = np.where(
+            self.expert_divides, product // self.size(Axis.EXPERT), product
+        )
+        return counted
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> LayoutTable:
         """The rows of that mask or those indices, in that order."""

@@ -82,8 +82,8 @@ class Constraints(Record):
     """What leaves no choice. Every field narrows the search; none widens it."""
 
     axes: tuple[Axis, ...] = tuple(Axis)
-    min_degree: dict[Axis, int] = {}
-    max_degree: dict[Axis, int] = {}
+    min_degree: dict[Axis, int] = Field(default_factory=dict)
+    max_degree: dict[Axis, int] = Field(default_factory=dict)
     remat: tuple[Remat, ...] = ()
     """Empty: any in training."""
     sequence_parallel: tuple[bool, ...] = ()

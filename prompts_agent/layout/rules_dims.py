@@ -1,0 +1,213 @@
+"""Rules about tensor dims: what each axis cuts must come out even."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prompts_agent.hardware.catalog import find_chip
+from prompts_agent.layout.layout import Layout
+from prompts_agent.layout.mesh import Axis
+from prompts_agent.layout.rule import BoolColumn, IntColumn, Rule, Words, multiple, truth
+from prompts_agent.layout.space import Space
+from prompts_agent.layout.table import LayoutTable
+
+__all__ = ["DIM_RULES"]
+
+
+def _all(table: LayoutTable) -> BoolColumn:
+    return np.ones(len(table), dtype=np.bool_)
+
+
+def _head_shards(table: LayoutTable) -> IntColumn:
+    """Over how many devices attention's heads are cut: the tensor ranks of one attention group."""
+    shards: IntColumn = np.maximum(table.size(Axis.TENSOR) // table.attention_data, 1)
+    return shards
+
+
+def _head_shards_of(layout: Layout) -> int:
+    return max(layout.mesh.size(Axis.TENSOR) // layout.attention_data, 1)
+
+
+def _heads(table: LayoutTable, space: Space) -> BoolColumn:
+    return truth(space.model.heads % _head_shards(table) == 0)
+
+
+def _heads_words(layout: Layout, space: Space) -> Words:
+    by = "tensor" if layout.attention_data == 1 else "tensor ÷ attention_data"
+    return multiple("heads", space.model.heads, by, _head_shards_of(layout))
+
+
+def _kv_heads(table: LayoutTable, space: Space) -> BoolColumn:
+    """Each device has whole KV heads, or each KV head is held whole by several devices."""
+    if space.model.mla is not None:
+        return _all(table)
+    shards, kv = _head_shards(table), space.model.kv_heads
+    return truth((kv % shards == 0) | (shards % kv == 0))
+
+
+def _kv_heads_words(layout: Layout, space: Space) -> Words:
+    shards, kv = _head_shards_of(layout), space.model.kv_heads
+    if space.model.mla is not None:
+        return Words("multi-head latent attention caches one latent, no KV heads", "")
+    return Words(
+        f"kv_heads {kv} and tensor {shards}: one must be a multiple of the other",
+        f"Choose a tensor that divides {kv}, or a multiple of {kv}, which repeats KV heads.",
+    )
+
+
+def _kv_once(table: LayoutTable, space: Space) -> BoolColumn:
+    held = 1 if space.model.mla is not None else space.model.kv_heads
+    return truth(_head_shards(table) <= held)
+
+
+def _kv_once_words(layout: Layout, space: Space) -> Words:
+    shards = _head_shards_of(layout)
+    held = 1 if space.model.mla is not None else space.model.kv_heads
+    what = "the latent of MLA" if space.model.mla is not None else f"each of {held} kv_heads"
+    return Words(
+        f"tensor {shards}: {what} is held {-(-shards // held)} times",
+        f"Use a tensor of at most {held}, or attention_data in serving, to hold each once.",
+    )
+
+
+def _mlp_cuts(table: LayoutTable, space: Space) -> tuple[tuple[str, int, IntColumn], ...]:
+    """Name, width and shards of every inner dim of a feed-forward block that the model has.
+
+    Where expert divides other axes (Megatron), experts lie over the tensor ranks first and what is
+    left of tensor cuts each expert: expert 8 over tensor 4 leaves experts whole.
+    """
+    model, tensor = space.model, table.size(Axis.TENSOR)
+    shared = np.gcd(tensor, table.size(Axis.EXPERT))
+    within = np.where(table.expert_divides, tensor // shared, tensor)
+    cuts = [("mlp", model.mlp, tensor)] if model.moe_layers < model.layers else []
+    if model.moe is not None:
+        cuts.append(("expert mlp", model.moe.mlp, within))
+        cuts.append(("shared mlp", model.moe.shared_mlp, tensor))
+    return tuple(cuts)
+
+
+def _mlp(table: LayoutTable, space: Space) -> BoolColumn:
+    ok = _all(table)
+    for _, width, shards in _mlp_cuts(table, space):
+        ok &= width % shards == 0
+    return ok
+
+
+def _mlp_words(layout: Layout, space: Space) -> Words:
+    cuts = [(n, w, int(s[0])) for n, w, s in _mlp_cuts(LayoutTable.of([layout]), space) if w]
+    words = [multiple(name, width, "tensor", shards) for name, width, shards in cuts]
+    broken = [w for w, (_, width, n) in zip(words, cuts, strict=True) if width % n]
+    return Words("; ".join(w.text for w in words), (broken or words)[0].cure)
+
+
+def _vocab(table: LayoutTable, space: Space) -> BoolColumn:
+    return truth(space.model.vocab % table.size(Axis.TENSOR) == 0)
+
+
+def _vocab_words(layout: Layout, space: Space) -> Words:
+    vocab, tensor = space.model.vocab, layout.mesh.size(Axis.TENSOR)
+    padded = -(-vocab // tensor) * tensor
+    return Words(
+        f"vocab {vocab} % tensor {tensor} = {vocab % tensor}",
+        f"Pad the vocabulary to {padded}, as most frameworks do by themselves.",
+    )
+
+
+def _embed_shards(table: LayoutTable, space: Space) -> IntColumn:
+    """Over how many devices training cuts the embed dim of weights; see `specs.weight_axes`."""
+    if not space.training:
+        return np.ones(len(table), dtype=np.int64)
+    context = np.where(table.weights_over_context, table.size(Axis.CONTEXT), 1)
+    expert = np.where(table.expert_divides, 1, table.size(Axis.EXPERT))
+    return table.size(Axis.FSDP) * context * expert
+
+
+def _embed(table: LayoutTable, space: Space) -> BoolColumn:
+    return truth(space.model.embed % _embed_shards(table, space) == 0)
+
+
+def _embed_words(layout: Layout, space: Space) -> Words:
+    by = "fsdp × expert × context" if layout.weights_over_context else "fsdp × expert"
+    shards = int(_embed_shards(LayoutTable.of([layout]), space)[0])
+    return multiple("embed", space.model.embed, by, shards)
+
+
+def _embed_on_tpu(table: LayoutTable, space: Space) -> BoolColumn:
+    """jax.jit refuses uneven shards; PyTorch's FSDP pads them."""
+    if find_chip(space.topology.chip).platform != "tpu":
+        return _all(table)
+    return _embed(table, space)
+
+
+def _experts(table: LayoutTable, space: Space) -> BoolColumn:
+    expert = table.size(Axis.EXPERT)
+    if space.model.moe is None:
+        return truth(expert == 1)
+    return truth(space.model.moe.experts % expert == 0)
+
+
+def _experts_words(layout: Layout, space: Space) -> Words:
+    expert = layout.mesh.size(Axis.EXPERT)
+    if space.model.moe is None:
+        return Words(
+            f"expert {expert} and a dense model", "Set expert to 1: there are no experts to cut."
+        )
+    return multiple("experts", space.model.moe.experts, "expert", expert)
+
+
+def _layers(table: LayoutTable, space: Space) -> BoolColumn:
+    return truth(space.model.layers % table.size(Axis.PIPELINE) == 0)
+
+
+def _layers_words(layout: Layout, space: Space) -> Words:
+    return multiple("layers", space.model.layers, "pipeline", layout.mesh.size(Axis.PIPELINE))
+
+
+def _chunks(table: LayoutTable, space: Space) -> BoolColumn:
+    return truth(space.model.layers % (table.size(Axis.PIPELINE) * table.virtual_stages) == 0)
+
+
+def _chunks_words(layout: Layout, space: Space) -> Words:
+    parts = layout.mesh.size(Axis.PIPELINE) * layout.virtual_stages
+    return multiple("layers", space.model.layers, "pipeline × virtual_stages", parts)
+
+
+def _context(table: LayoutTable, space: Space) -> BoolColumn:
+    return truth(space.sequence % table.size(Axis.CONTEXT) == 0)
+
+
+def _context_words(layout: Layout, space: Space) -> Words:
+    return multiple("sequence", space.sequence, "context", layout.mesh.size(Axis.CONTEXT))
+
+
+def _balance(table: LayoutTable, space: Space) -> BoolColumn:
+    context = table.size(Axis.CONTEXT)
+    return truth((context == 1) | (space.sequence % (2 * context) == 0))
+
+
+def _balance_words(layout: Layout, space: Space) -> Words:
+    # A causal mask gives late shards more work; pairing chunk i with chunk 2c − 1 − i evens it.
+    context = layout.mesh.size(Axis.CONTEXT)
+    if context == 1:
+        return Words("no context axis to balance", "")
+    return Words(
+        f"sequence {space.sequence} % (2 × context {context}) = {space.sequence % (2 * context)}: "
+        "balancing a causal mask over context cuts the sequence in twice as many chunks",
+        f"Use a sequence that is a multiple of {2 * context}.",
+    )
+
+
+DIM_RULES: tuple[Rule, ...] = (
+    Rule(name="heads", mask=_heads, words=_heads_words, early="training"),
+    Rule(name="kv_heads", mask=_kv_heads, words=_kv_heads_words, early="training"),
+    Rule(name="kv_repeated", mask=_kv_once, words=_kv_once_words, forbids=False),
+    Rule(name="mlp", mask=_mlp, words=_mlp_words, early="always"),
+    Rule(name="vocab", mask=_vocab, words=_vocab_words, forbids=False),
+    Rule(name="embed", mask=_embed_on_tpu, words=_embed_words, early="always"),
+    Rule(name="embed_uneven", mask=_embed, words=_embed_words, forbids=False),
+    Rule(name="experts", mask=_experts, words=_experts_words, early="always"),
+    Rule(name="layers", mask=_layers, words=_layers_words, early="always"),
+    Rule(name="virtual_stages", mask=_chunks, words=_chunks_words),
+    Rule(name="context", mask=_context, words=_context_words, early="always"),
+    Rule(name="context_balance", mask=_balance, words=_balance_words, forbids=False),
+)
