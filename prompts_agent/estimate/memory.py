@@ -40,19 +40,21 @@ def memory(table: LayoutTable, workload: Workload, constants: Constants) -> dict
 def _training(
     table: LayoutTable, precision: Precision, arch: Architecture, z: Sizes, constants: Constants
 ) -> dict[str, FloatColumn]:
+    layer, table_in_use = _gathered(precision, arch, z)
     work = _layer_work(table, precision, arch, z)
     logits = _logits(arch, z, constants)
-    # The softmax's buffers are gone before the first layer's backward pass asks for its own: of
-    # the two, the larger counts and the other is 0.
-    logits_peak = logits >= work
+    # The need peaks at one of two moments: at the loss (logits, output table) or in the backward
+    # pass of a layer (its weights and recomputed activations). What the other holds counts 0.
+    at_loss = logits + table_in_use > work + layer
     return {
-        "weights": _master_weights(table, precision, arch, z) + _compute_copy(table, precision, arch, z),
+        "weights": _master_weights(table, precision, arch, z)
+        + _compute_copy(table, precision, arch, z),
         "gradients": _parameter_bytes(arch, z, dtype_bytes(precision.gradients)),
         "optimizer": _optimizer(table, precision, arch, z),
-        "gathered_weights": _gathered(precision, arch, z),
+        "gathered_weights": np.where(at_loss, table_in_use, layer),
         "activations": _saved(table, precision, arch, z),
-        "layer_work": np.where(logits_peak, 0.0, work),
-        "logits": np.where(logits_peak, logits, 0.0),
+        "layer_work": np.where(at_loss, 0.0, work),
+        "logits": np.where(at_loss, logits, 0.0),
     }
 
 
@@ -116,16 +118,20 @@ def _optimizer(
     return _parameter_bytes(arch, z, size, over_data=dense, over_expert_data=expert)
 
 
-def _gathered(precision: Precision, arch: Architecture, z: Sizes) -> FloatColumn:
-    """Whole weights of the layer in use and of the next, which is fetched meanwhile.
+def _gathered(
+    precision: Precision, arch: Architecture, z: Sizes
+) -> tuple[FloatColumn, FloatColumn]:
+    """Whole weights in use: (of a layer in the backward pass, of the output table at the loss).
 
-    The larger of two layers and one embedding table; nothing where weights are not gathered.
+    A layer counts one and a half times: the next is on its way while the last is let go (fitted to
+    the compiled needs of `estimate/data/measured.yaml`). Nothing where weights are not gathered.
     """
     size = dtype_bytes(precision.compute)
     layer = arch.dense_layer_parameters / z.tensor
     layer = layer + arch.expert_layer_parameters / (z.expert * z.expert_tensor)
     table = arch.vocab * arch.embed / z.tensor
-    return np.where(z.gathered_shards > 1.0, size * np.maximum(2.0 * layer, table), 0.0)
+    gathers = z.gathered_shards > 1.0
+    return np.where(gathers, 1.5 * size * layer, 0.0), np.where(gathers, size * table, 0.0)
 
 
 def activation_bytes_per_token(
@@ -175,14 +181,17 @@ def _layer_work(
 ) -> FloatColumn:
     """What one layer's backward pass holds besides the saved activations: the layer's recomputed
     activations (nothing recomputed under remat none) and the gradients of as many tensors at once
-    as its widest product has, `T × (2 residuals + mlp inputs)`."""
+    as its widest product has, three quarters of `T × (2 residuals + mlp inputs)` (fitted to the
+    compiled needs of `estimate/data/measured.yaml`). Context ranks gather all keys and values, and
+    hold as much of their gradients."""
     size = dtype_bytes(precision.compute)
     shards = _residual_shards(table, z)
     whole = activation_bytes_per_token(arch, Remat.NONE, size, z, residual_shards=shards)
     recomputed = np.choose(table.remat, [0.0 * whole, 0.5 * whole, whole])
     mlp = arch.mlp_inputs * arch.active_mlp_width / z.tensor
-    gradients = size * (2.0 * arch.embed / shards + mlp)
-    return z.tokens * (recomputed + gradients)
+    gradients = 0.75 * size * (2.0 * arch.embed / shards + mlp)
+    keys = np.where(z.context > 1.0, 2.0 * arch.kv_elements_per_layer / z.kv_tensor, 0.0)
+    return z.tokens * (recomputed + gradients + size * keys * z.context)
 
 
 def _logits(arch: Architecture, z: Sizes, constants: Constants) -> FloatColumn:
