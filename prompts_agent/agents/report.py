@@ -63,11 +63,13 @@ class Predicted(Record):
 
 
 class Reason(Record):
-    """A sentence with the facts and recipes it rests on; at least one of them."""
+    """A sentence with the facts, recipes and terms of the estimate it rests on; at least one."""
 
     text: str
     fact_ids: tuple[str, ...] = ()
     recipe_ids: tuple[str, ...] = ()
+    term_ids: tuple[str, ...] = ()
+    """Names in the proposal's `terms`."""
 
 
 class Verdict(Record):
@@ -102,7 +104,7 @@ class Proposal(Record):
     verdict: Verdict
     reasons: tuple[Reason, ...]
     tradeoffs: tuple[str, ...]
-    terms: dict[str, float] = {}
+    terms: dict[str, float] = Field(default_factory=dict)
     """What the predicted step is made of, name → seconds or bytes."""
     config: Config | None = None
 
@@ -116,16 +118,19 @@ class Rejection(Record):
 
 
 class Abstention(Record):
-    """Why no mesh is proposed: it is not sharding, or the trace cannot tell."""
+    """Why no mesh is proposed: it is not sharding, the trace cannot tell, today's layout is
+    the best one, or no layout passes (none is legal, or none can fit).
+    """
 
-    kind: Literal["not_sharding", "cannot_tell", "already_best"]
+    kind: Literal["not_sharding", "cannot_tell", "already_best", "nothing_fits"]
     text: str
     next_steps: tuple[str, ...] = ()
 
 
 class Search(Record):
     """How much was searched. `wall_s` is left out of what must be equal between two runs: it is
-    None in JSON unless timings were asked for."""
+    None in JSON unless timings were asked for.
+    """
 
     legal: int
     fit: int
@@ -154,6 +159,7 @@ class Baseline(Record):
     measured_step_time_s: float | None = None
     predicted_step_time_s: float | None = None
     hbm_bytes: int | None = None
+    terms: dict[str, float] = Field(default_factory=dict)
     source: str
 
 

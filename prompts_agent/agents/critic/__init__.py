@@ -1,0 +1,1 @@
+"""The critic: checks drafts against rules, memory, evidence and their own words."""

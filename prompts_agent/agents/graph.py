@@ -1,0 +1,87 @@
+"""The graph: read → analyst → retriever → planner ⇄ critic → report, and the two ways to run it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from prompts_agent.agents import nodes
+from prompts_agent.agents.report import Report
+from prompts_agent.agents.request import DiagnoseRequest
+from prompts_agent.agents.state import State
+from prompts_agent.errors import InputError
+
+__all__ = ["NODES", "build_graph", "run_diagnosis", "run_plan"]
+
+Node = Callable[[State], State]
+Progress = Callable[[str], None]
+
+NODES: dict[str, Node] = {
+    "read": nodes.read,
+    "analyst": nodes.analyst,
+    "retriever": nodes.recall,
+    "planner": nodes.planner,
+    "critic": nodes.critic,
+    "report": nodes.report,
+}
+
+
+def build_graph(progress: Progress | None = None) -> Any:  # langgraph's compiled graph
+    """The compiled StateGraph. `progress` is called with a node's name when it starts."""
+    from langgraph.graph import END, START, StateGraph
+
+    graph = StateGraph(State)
+    for name, node in NODES.items():
+        graph.add_node(name, _announced(name, node, progress))
+    graph.add_edge(START, "read")
+    graph.add_edge("read", "analyst")
+    graph.add_edge("analyst", "retriever")
+    graph.add_edge("retriever", "planner")
+    graph.add_conditional_edges("planner", nodes.after_planner, ["critic", "report"])
+    graph.add_conditional_edges("critic", nodes.after_critic, ["planner", "report"])
+    graph.add_edge("report", END)
+    return graph.compile()
+
+
+def _announced(name: str, node: Node, progress: Progress | None) -> Any:
+    def announced(state: State) -> State:
+        if progress is not None:
+            progress(name)
+        return node(state)
+
+    return announced
+
+
+def run_diagnosis(request: DiagnoseRequest, progress: Progress | None = None) -> Report:
+    """Diagnoses the trace at `request.paths` and proposes layouts, or says why none.
+
+    Raises `TraceError` and the other `InputError`s for input that is wrong, never for a job that
+    cannot be told: that is an abstention in the report.
+    """
+    if not request.paths:
+        raise InputError(
+            "no trace",
+            rule="a diagnosis reads at least one trace",
+            cure="Give a file or directory, or plan without a trace with `prompts plan`.",
+        )
+    return _run(request, progress)
+
+
+def run_plan(request: DiagnoseRequest, progress: Progress | None = None) -> Report:
+    """Proposes layouts for a workload file or for flags; reads no trace."""
+    return _run(request.model_copy(update={"paths": ()}), progress)
+
+
+def _run(request: DiagnoseRequest, progress: Progress | None) -> Report:
+    if not request.tracing:
+        # langgraph brings a tracing client that sends every run's state where these say so.
+        os.environ["LANGSMITH_TRACING"] = "false"
+        os.environ["LANGCHAIN_TRACING_V2"] = "false"
+    started = time.perf_counter()
+    report: Report = build_graph(progress).invoke({"request": request})["report"]
+    if not request.timings or report.search is None:
+        return report
+    taken = report.search.model_copy(update={"wall_s": time.perf_counter() - started})
+    return report.model_copy(update={"search": taken})

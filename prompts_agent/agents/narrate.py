@@ -1,0 +1,100 @@
+"""Proposals, caveats and the other objective, in words whose numbers code has filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from prompts_agent.agents.critic.review import Review
+from prompts_agent.agents.finding import Finding
+from prompts_agent.agents.placeholders import fill
+from prompts_agent.agents.planner.board import Board
+from prompts_agent.agents.planner.draft import Draft
+from prompts_agent.agents.planner.search import Found
+from prompts_agent.agents.report import Abstention, Proposal
+from prompts_agent.layout.diff import same_degrees
+from prompts_agent.trace.profile import Fact
+from prompts_agent.workload.workload import Objective
+
+__all__ = ["caveats", "filled_abstention", "filled_findings", "other_objective", "proposals"]
+
+
+def filled_findings(findings: Iterable[Finding], facts: Sequence[Fact]) -> tuple[Finding, ...]:
+    """The findings with every placeholder replaced by its value."""
+    return tuple(
+        f.model_copy(update={"title": fill(f.title, facts), "detail": fill(f.detail, facts)})
+        for f in findings
+    )
+
+
+def filled_abstention(abstention: Abstention | None, facts: Sequence[Fact]) -> Abstention | None:
+    """The abstention with every placeholder replaced by its value."""
+    if abstention is None:
+        return None
+    return abstention.model_copy(
+        update={
+            "text": fill(abstention.text, facts),
+            "next_steps": tuple(fill(step, facts) for step in abstention.next_steps),
+        }
+    )
+
+
+def proposals(
+    board: Board, reviews: Sequence[Review], facts: Sequence[Fact]
+) -> tuple[Proposal, ...]:
+    """The drafts that passed, ranked from 1 in the order of the board."""
+    pairs = zip(board.drafts, reviews, strict=True)
+    passed = [(draft, review) for draft, review in pairs if review.passed]
+    return tuple(
+        _proposal(rank, draft, review, facts)
+        for rank, (draft, review) in enumerate(passed, start=1)
+    )
+
+
+def _proposal(rank: int, draft: Draft, review: Review, facts: Sequence[Fact]) -> Proposal:
+    def said(text: str) -> str:
+        return fill(text, facts, draft.figures)
+
+    return Proposal(
+        rank=rank,
+        layout=draft.layout,
+        changes=draft.changes,
+        predicted=draft.candidate.predicted,
+        rung=review.verdict.rung,
+        verdict=review.verdict,
+        reasons=tuple(r.model_copy(update={"text": said(r.text)}) for r in draft.reasons),
+        tradeoffs=tuple(said(text) for text in draft.tradeoffs),
+        terms=draft.candidate.terms,
+    )
+
+
+def caveats(found: Found | None) -> tuple[str, ...]:
+    """What a reader must know of the search."""
+    if found is None:
+        return ()
+    said = []
+    if not found.today_measured:
+        said.append(
+            "Predicted times are estimates that no measured step of this job on these devices "
+            "calibrates; trust their order more than their values."
+        )
+    if not found.surely_fits and found.candidates:
+        said.append(
+            "No layout surely fits: the upper end of every memory estimate is above the limit. "
+            "Compile or try the proposals before relying on them."
+        )
+    return tuple(said)
+
+
+def other_objective(found: Found | None, proposed: Sequence[Proposal]) -> str | None:
+    """What the best mesh would be under the objective that pulls the other way, a sentence."""
+    if found is None or not proposed:
+        return None
+    for objective, candidate in found.others.items():
+        if same_degrees(candidate.layout, proposed[0].layout):
+            return f"For {objective} the first mesh would be the same."
+        return f"For {objective} the first mesh would be {candidate.layout}{_metric(objective)}."
+    return None
+
+
+def _metric(objective: Objective) -> str:
+    return " (shortest step)" if objective is Objective.LATENCY else " (most tokens per second)"

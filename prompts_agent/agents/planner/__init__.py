@@ -1,0 +1,1 @@
+"""The sharding planner: enumerates every legal layout, estimates, ranks, and drafts proposals."""

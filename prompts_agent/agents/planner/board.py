@@ -1,0 +1,111 @@
+"""Board: the drafts on the table, round by round, and what became of those that were sent back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prompts_agent.agents.critic.review import Review
+from prompts_agent.agents.planner.case import Case, directed_changes
+from prompts_agent.agents.planner.draft import Candidate, Draft
+from prompts_agent.agents.planner.figures import figures
+from prompts_agent.agents.planner.reasons import reasons
+from prompts_agent.agents.planner.tradeoffs import tradeoffs
+from prompts_agent.agents.report import Rejection
+from prompts_agent.layout.diff import same_degrees
+from prompts_agent.record import Record
+
+__all__ = ["MARGIN_STEP", "MAX_ROUNDS", "Board", "draft", "first_board", "next_board", "settle"]
+
+MAX_ROUNDS = 3
+"""Drafts are reviewed so often; what still fails then is dropped."""
+MARGIN_STEP = 0.05
+"""Head room that each round with a memory objection adds: the order of the spread between what an
+estimate and a compiler say of one layout."""
+
+
+class Board(Record):
+    """One round's drafts, in the order of the ranking."""
+
+    round: int
+    drafts: tuple[Draft, ...]
+    taken: int
+    """Candidates used up, from the front of the ranking."""
+    margin: float = 0.0
+    """Share of memory that further candidates must leave free beyond their upper estimate."""
+    rejected: tuple[Rejection, ...] = ()
+
+
+def draft(candidate: Candidate, case: Case, muted: frozenset[str] = frozenset()) -> Draft:
+    """The candidate argued for, without the sentences in `muted`."""
+    before = case.today.layout if case.today is not None else None
+    changes = directed_changes(before, candidate.layout)
+    return Draft(
+        candidate=candidate,
+        changes=changes,
+        reasons=tuple(r for r in reasons(candidate, changes, case) if r.text not in muted),
+        tradeoffs=tuple(t for t in tradeoffs(candidate, changes, case) if t not in muted),
+        figures=figures(candidate, case.today, changes),
+    )
+
+
+def first_board(candidates: Sequence[Candidate], case: Case, top: int) -> Board:
+    """The first `top` candidates, drafted."""
+    chosen = candidates[:top]
+    return Board(round=1, drafts=tuple(draft(c, case) for c in chosen), taken=len(chosen))
+
+
+def settle(board: Board, reviews: Sequence[Review]) -> tuple[Rejection, ...]:
+    """All rejections after these reviews: earlier ones, and the layouts that were sent back now."""
+    now = [
+        Rejection(
+            layout=review.layout,
+            round=board.round,
+            reasons=tuple(objection.reason for objection in review.objections),
+        )
+        for review in reviews
+        if review.needs_other_layout
+    ]
+    return (*board.rejected, *now)
+
+
+def next_board(
+    board: Board,
+    reviews: Sequence[Review],
+    candidates: Sequence[Candidate],
+    case: Case,
+) -> Board:
+    """The next round: drafts that passed stay, sentences at fault go, layouts are replaced.
+
+    Replacements come from the ranking behind the last one used; a mesh that is on the board or was
+    rejected, and one that leaves less memory free than the feedback asks, is passed over.
+    """
+    margin = board.margin
+    if any(o.about == "memory" for review in reviews for o in review.objections):
+        margin += MARGIN_STEP
+    kept = [
+        _mended(old, review, case)
+        for old, review in zip(board.drafts, reviews, strict=True)
+        if not review.needs_other_layout
+    ]
+    rejected = settle(board, reviews)
+    wanted, taken = len(board.drafts), board.taken
+    used = [item.layout for item in kept] + [item.layout for item in rejected]
+    while len(kept) < wanted and taken < len(candidates):
+        candidate = candidates[taken]
+        taken += 1
+        limit = candidate.predicted.hbm_limit_bytes
+        roomy = candidate.hbm_high_bytes * (1.0 + margin) <= limit
+        if roomy and not any(same_degrees(candidate.layout, layout) for layout in used):
+            kept.append(draft(candidate, case))
+            used.append(candidate.layout)
+    return Board(
+        round=board.round + 1, drafts=tuple(kept), taken=taken, margin=margin, rejected=rejected
+    )
+
+
+def _mended(old: Draft, review: Review, case: Case) -> Draft:
+    at_fault = frozenset(o.text for o in review.objections if o.text is not None)
+    if not at_fault:
+        return old
+    # The plain sentences take the place of whatever was wrong, less the ones at fault.
+    return draft(old.candidate, case, at_fault)

@@ -1,0 +1,142 @@
+"""Whether to plan at all: a loss that no mesh cures, and a trace that cannot tell, are answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from prompts_agent.agents.finding import Finding
+from prompts_agent.agents.planner.draft import Candidate
+from prompts_agent.agents.planner.search import Found
+from prompts_agent.agents.report import Abstention, Rejection
+from prompts_agent.workload.workload import Objective
+
+__all__ = [
+    "MIN_GAIN",
+    "already_best",
+    "cannot_tell",
+    "gain",
+    "not_sharding",
+    "nothing_fits",
+    "nothing_passes",
+    "worth_proposing",
+]
+
+DOMINANT_SHARE = 0.5
+"""Of what is lost: curing it saves more than curing everything else."""
+MIN_STEP_SHARE = 0.2
+"""Of the step: below, a better mesh may still be worth more than the cure."""
+MAX_REASONS = 5
+MIN_GAIN = 1.02
+"""Speed-up over today's layout; repeated runs of one layout differ by one or two percent."""
+
+
+def not_sharding(findings: Sequence[Finding], cures: Sequence[str]) -> Abstention | None:
+    """An abstention where the costliest finding is no matter of sharding and dominates the step.
+
+    Losses are the seconds of all findings; they may overlap, which makes the test stricter.
+    """
+    costly = [f for f in findings if f.seconds_per_step]
+    if not costly:
+        return None
+    first = max(costly, key=lambda f: f.seconds_per_step or 0.0)
+    seconds = first.seconds_per_step or 0.0
+    lost = sum(f.seconds_per_step or 0.0 for f in costly)
+    dominates = seconds > DOMINANT_SHARE * lost and (first.share or 0.0) > MIN_STEP_SHARE
+    if first.is_sharding or not dominates:
+        return None
+    return Abstention(
+        kind="not_sharding",
+        text=f"{first.title}. That is most of what is lost, and no mesh would cure it.",
+        next_steps=(first.detail, *cures),
+    )
+
+
+def cannot_tell(missing: Sequence[str]) -> Abstention | None:
+    """An abstention that says what to give, where the job itself is not known."""
+    if not missing:
+        return None
+    return Abstention(
+        kind="cannot_tell",
+        text="This input does not say enough about the job to plan a mesh for it.",
+        next_steps=tuple(missing),
+    )
+
+
+def already_best(found: Found, objective: Objective) -> Abstention | None:
+    """An abstention where no candidate is predicted to beat today's layout by more than noise.
+
+    Where the point estimate is a gain, proposals are made even if its interval reaches today's;
+    they say so themselves.
+    """
+    if found.today is None or not found.candidates:
+        return None
+    if (
+        found.today.hbm_high_bytes > found.today.predicted.hbm_limit_bytes
+        and not found.today_measured
+    ):
+        # Today's layout may not fit; any that surely does is an improvement.
+        return None
+    best = found.candidates[0]
+    if gain(best, found.today, objective) > MIN_GAIN:
+        return None
+    return Abstention(
+        kind="already_best",
+        text="Today's mesh is the best that was found: no legal layout that fits is predicted to "
+        "beat it by more than runs of one layout differ.",
+        next_steps=("Look at the findings that are no matter of sharding.",),
+    )
+
+
+def nothing_passes(rejected: Sequence[Rejection]) -> Abstention:
+    """The abstention for drafts of which none got past the critic."""
+    reasons = dict.fromkeys(reason for item in rejected for reason in item.reasons)
+    return Abstention(
+        kind="nothing_fits",
+        text="No layout passed the critic.",
+        next_steps=tuple(reasons)[:MAX_REASONS],
+    )
+
+
+def worth_proposing(found: Found, objective: Objective) -> tuple[Candidate, ...]:
+    """Candidates without today's own layout and, where speed is asked for, without those whose
+    whole interval is slower than today's.
+    """
+    today = found.today
+    if today is None:
+        return found.candidates
+    others = [c for c in found.candidates if c.layout != today.layout]
+    unfit = today.hbm_high_bytes > today.predicted.hbm_limit_bytes and not found.today_measured
+    if objective is Objective.FIT or unfit:
+        return tuple(others)
+    return tuple(c for c in others if (c.predicted.speedup_high or math.inf) > 1.0)
+
+
+def gain(candidate: Candidate, today: Candidate, objective: Objective) -> float:
+    """How many times better than today's layout, in what the objective asks for."""
+    ours, theirs = candidate.predicted, today.predicted
+    if objective is Objective.FIT:
+        return theirs.hbm_bytes / max(1, ours.hbm_bytes)
+    if objective is Objective.LATENCY and ours.step_time_s and theirs.step_time_s:
+        return theirs.step_time_s / ours.step_time_s
+    return ours.speedup or 0.0
+
+
+def nothing_fits(found: Found) -> Abstention | None:
+    """An abstention where no layout is legal, or none can fit."""
+    if found.candidates:
+        return None
+    if found.count.legal == 0:
+        return Abstention(
+            kind="nothing_fits",
+            text="No layout of these devices is legal for this model, batch and constraints.",
+            next_steps=("Loosen the workload's constraints, or change the number of devices.",),
+        )
+    return Abstention(
+        kind="nothing_fits",
+        text="No legal layout fits the memory of these devices.",
+        next_steps=(
+            "Use more devices, chips with more HBM, a smaller global batch or sequence, or "
+            "optimizer state of a smaller dtype.",
+        ),
+    )

@@ -1,0 +1,97 @@
+"""The retriever: asks the knowledge base for recipes that apply to the job and its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from prompts_agent.agents.finding import Finding
+from prompts_agent.hardware.catalog import chip_names
+from prompts_agent.knowledge.evidence import Evidence
+from prompts_agent.knowledge.library import find_recipe
+from prompts_agent.knowledge.query import Query
+from prompts_agent.knowledge.recipe import Recipe
+from prompts_agent.knowledge.vocabulary import Architecture, FindingKind
+from prompts_agent.model.spec import ModelSpec
+from prompts_agent.record import Record
+from prompts_agent.trace.profile import Profile
+from prompts_agent.workload.workload import Workload
+
+__all__ = ["Retrieved", "moves_of", "query", "recall"]
+
+RECIPES = 6
+"""Recipes asked for: enough for three proposals to cite different ones."""
+MAX_CURES = 3
+_SAYS_NOTHING = frozenset({FindingKind.TRACE_TOO_POOR})
+
+
+class Retrieved(Record):
+    """What the knowledge base gave, best first, and what follows from it."""
+
+    evidence: tuple[Evidence, ...] = ()
+    moves: dict[str, tuple[tuple[str, str], ...]] = Field(default_factory=dict)
+    """Recipe id → (axis or knob, move); empty for a recipe that moves none."""
+    cures: tuple[str, ...] = ()
+    """Steps of recipes whose cure is not sharding."""
+
+
+def query(findings: Sequence[Finding], workload: Workload | None, profile: Profile | None) -> Query:
+    """The question: what is known of the job, with findings in the order of what they cost."""
+    kinds = dict.fromkeys(f.kind for f in findings if f.kind not in _SAYS_NOTHING)
+    if workload is None:
+        return Query(
+            findings=tuple(kinds),
+            chip=_chip_of(profile),
+            devices=profile.devices_in_job if profile is not None else None,
+        )
+    return Query(
+        phase=workload.phase,
+        chip=workload.topology.chip,
+        architecture=_architectures(workload.model),
+        findings=tuple(kinds),
+        objective=workload.objective,
+        devices=workload.topology.devices,
+        sequence=workload.sequence,
+    )
+
+
+def _chip_of(profile: Profile | None) -> str | None:
+    if profile is None or profile.structure_only:
+        return None
+    if profile.device_kind not in chip_names():
+        return None
+    return profile.device_kind
+
+
+def _architectures(model: ModelSpec) -> tuple[Architecture, ...]:
+    first = Architecture.MOE if model.moe is not None else Architecture.DENSE
+    return (first, Architecture.MLA) if model.mla is not None else (first,)
+
+
+def moves_of(recipe: Recipe) -> tuple[tuple[str, str], ...]:
+    """(axis or knob, `raise`, `lower` or `set_one`); knobs that take a value are left out."""
+    axes = [(change.axis.value, change.move.value) for change in recipe.changes]
+    knobs = [(knob.knob, knob.move) for knob in recipe.knobs if knob.move is not None]
+    return (*axes, *knobs)
+
+
+def recall(
+    findings: Sequence[Finding], workload: Workload | None, profile: Profile | None
+) -> Retrieved:
+    """Evidence for the findings; loads the index, which is most of the time."""
+    from prompts_agent.knowledge.retrieve import retrieve
+
+    evidence = retrieve(query(findings, workload, profile), k=RECIPES)
+    recipes = [find_recipe(item.recipe_id) for item in evidence]
+    return Retrieved(
+        evidence=evidence,
+        moves={recipe.id: moves_of(recipe) for recipe in recipes},
+        cures=tuple(cure(recipe) for recipe in recipes if not recipe.sharding)[:MAX_CURES],
+    )
+
+
+def cure(recipe: Recipe) -> str:
+    """The recipe's title, and the first paragraph of what it says to change, on one line."""
+    paragraph = " ".join(recipe.change.split("\n\n")[0].split())
+    return f"{recipe.title}: {paragraph}"
