@@ -39,6 +39,9 @@ class Constants(Record):
     """Share of gathered weights' traffic that compute can hide."""
     data_overlap: float = Field(ge=0, le=1)
     tensor_overlap: float = Field(ge=0, le=1)
+    """Of the all-reduces of whole residuals."""
+    tensor_overlap_sharded: float = Field(ge=0, le=1)
+    """Of the gathers and scatters under sequence_parallel, which matmuls can be cut to hide."""
     context_overlap: float = Field(ge=0, le=1)
     expert_overlap: float = Field(ge=0, le=1)
     logits_bytes: float = Field(gt=0)

@@ -21,7 +21,9 @@ __all__ = ["exposed_s", "step_time"]
 FloatColumn = NDArray[np.float64]
 
 
-def exposed_s(busy_s: FloatColumn, overlap: float, under_s: FloatColumn) -> FloatColumn:
+def exposed_s(
+    busy_s: FloatColumn, overlap: float | FloatColumn, under_s: FloatColumn
+) -> FloatColumn:
     """What is left of `busy_s` when compute of `under_s` hides what it can.
 
     At most the share `overlap` of the traffic can be hidden, and no more than there is compute:
@@ -80,10 +82,13 @@ def _exposed_terms(
     tensor = collectives.tensor_s(table, arch, z, links, size)
     context = collectives.context_s(table, arch, z, links, size)
     expert = collectives.expert_s(table, arch, z, links, size)
+    overlap = np.where(
+        table.sequence_parallel, constants.tensor_overlap_sharded, constants.tensor_overlap
+    )
     sent = stage_transfer_bytes(table, z, arch.embed, size)
     return {
         "fsdp_exposed_s": exposed_s(fsdp, constants.fsdp_overlap, under),
-        "tensor_exposed_s": exposed_s(tensor, constants.tensor_overlap, under),
+        "tensor_exposed_s": exposed_s(tensor, overlap, under),
         "context_exposed_s": exposed_s(context, constants.context_overlap, under),
         "expert_exposed_s": exposed_s(expert, constants.expert_overlap, under),
         "pipeline_exposed_s": collectives.send_s(links, Axis.PIPELINE, sent),
