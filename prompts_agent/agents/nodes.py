@@ -21,12 +21,12 @@ from prompts_agent.agents.planner.decision import (
     worth_proposing,
 )
 from prompts_agent.agents.planner.search import Found, search
-from prompts_agent.agents.planner.space import space_of
 from prompts_agent.agents.report import Abstention, Baseline, Report, WorkloadSummary
 from prompts_agent.agents.resolve import resolve
 from prompts_agent.agents.state import State
 from prompts_agent.errors import InternalError
 from prompts_agent.trace.profile import Fact
+from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Workload
 
 __all__ = [
@@ -130,7 +130,7 @@ def critic(state: State) -> State:
         # Where nothing surely fits, what may fit is proposed with that warning.
         upper_bound_must_fit=found.surely_fits,
     )
-    reviews = criticise(board.drafts, space_of(_workload(state)), ground)
+    reviews = criticise(board.drafts, search_space(_workload(state)), ground)
     if board.round >= MAX_ROUNDS and not any(review.passed for review in reviews):
         return {"reviews": reviews, "abstained": nothing_passes(settle(board, reviews))}
     return {"reviews": reviews}

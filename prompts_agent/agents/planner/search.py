@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts_agent.agents.planner.draft import Candidate
-from prompts_agent.agents.planner.space import space_of
 from prompts_agent.agents.report import Predicted
 from prompts_agent.agents.report import Search as SearchCount
 from prompts_agent.estimate.estimate import Estimates
@@ -16,6 +15,7 @@ from prompts_agent.estimate.estimator import estimate, rank, usable_hbm_bytes
 from prompts_agent.estimate.ranking import FITS, diverse_top, fit_class
 from prompts_agent.layout.enumerate import enumerate_layouts
 from prompts_agent.layout.table import LayoutTable
+from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Measured, Objective, Phase, Workload
 
 __all__ = ["Found", "search"]
@@ -62,7 +62,7 @@ def search(workload: Workload) -> Found:
 
     Where today's layout and its step time are known, times are calibrated to them.
     """
-    listed = enumerate_layouts(space_of(workload))
+    listed = enumerate_layouts(search_space(workload))
     measured = _usable_measurement(workload)
     estimates = estimate(listed.table, workload, measured_baseline=measured)
     today = _today(workload, measured)
