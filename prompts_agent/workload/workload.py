@@ -1,4 +1,4 @@
-"""Workload: model × hardware × phase × batch or traffic × objective × constraints, and its baseline."""
+"""Workload: model × hardware × phase × batch × objective × constraints, and its baseline."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class Objective(StrEnum):
 
 class Precision(Record):
     """dtypes of what a step holds and computes; the defaults are mixed-precision AdamW with an fp32
-    master copy (16 bytes of weights and optimizer state a parameter, arXiv 1910.02054 §3.1)."""
+    master copy (16 bytes of weights and optimizer state a parameter, arXiv 1910.02054 §3.1).
+    """
 
     compute: str = "bf16"
     weights: str = "fp32"
@@ -63,7 +64,7 @@ class Precision(Record):
     gradients: str = "bf16"
     optimizer_state: str = "fp32"
     optimizer_slots: int = Field(default=2, ge=0)
-    """Tensors of a parameter's size that the optimizer keeps: AdamW 2, Lion or momentum 1, SGD 0."""
+    """Tensors of a parameter's size in the optimizer: AdamW 2, Lion or momentum 1, SGD 0."""
     kv_cache: str = "bf16"
 
 
@@ -82,6 +83,9 @@ class Constraints(Record):
     """What leaves no choice. Every field narrows the search; none widens it."""
 
     axes: tuple[Axis, ...] = tuple(Axis)
+    """Axes that may be larger than one. Serving, where it is not given: `SERVING_AXES`."""
+    dcn_axes: tuple[Axis, ...] = tuple(Axis)
+    """Axes that may cross fast domains."""
     min_degree: dict[Axis, int] = Field(default_factory=dict)
     max_degree: dict[Axis, int] = Field(default_factory=dict)
     remat: tuple[Remat, ...] = ()
@@ -91,7 +95,9 @@ class Constraints(Record):
     weights_over_context: bool = True
     expert_divides: bool = False
     microbatches: tuple[int, ...] = ()
-    max_gradient_accumulation: int | None = None
+    virtual_stages: tuple[int, ...] = ()
+    attention_data: tuple[int, ...] = ()
+    max_gradient_accumulation: int | None = Field(default=None, ge=1)
 
 
 class Measured(Record):
@@ -110,7 +116,7 @@ class Measured(Record):
 
 
 class Adopted(Record):
-    """The layout that experts settled on, by degree of each axis; knobs only where the source says."""
+    """The layout that experts settled on, by degree of each axis."""
 
     degrees: dict[Axis, int]
     source: str

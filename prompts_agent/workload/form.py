@@ -1,0 +1,74 @@
+"""Forms: the shape of a workload file, as a person writes it, before names are looked up."""
+
+from __future__ import annotations
+
+from pydantic import Field, PositiveInt
+
+from prompts_agent.layout.layout import PipelineSchedule, Remat
+from prompts_agent.layout.mesh import Axis, AxisSize
+from prompts_agent.record import Record
+from prompts_agent.workload.workload import Constraints, Objective, Phase, Precision, Traffic
+
+__all__ = ["AdoptedForm", "LayoutForm", "MeasuredForm", "WorkloadForm"]
+
+
+class MeasuredForm(Record):
+    """`Measured` without its layout, which stands around it. `source` defaults to the file's."""
+
+    step_time_s: float | None = Field(default=None, gt=0)
+    tokens_per_s: float | None = Field(default=None, gt=0)
+    ttft_s: float | None = Field(default=None, gt=0)
+    tpot_s: float | None = Field(default=None, gt=0)
+    hbm_bytes: int | None = Field(default=None, gt=0)
+    out_of_memory: bool = False
+    comparable: bool = True
+    source: str | None = None
+
+
+class LayoutForm(Record):
+    """A mesh, the knobs that are known, and what was measured. Unknown knobs are assumed aloud."""
+
+    mesh: dict[Axis, PositiveInt | AxisSize]
+    expert_divides: bool | None = None
+    microbatch: int | None = Field(default=None, ge=1)
+    gradient_accumulation: int | None = Field(default=None, ge=1)
+    remat: Remat | None = None
+    zero_stage: int | None = Field(default=None, ge=0, le=1)
+    sequence_parallel: bool | None = None
+    weights_over_context: bool | None = None
+    schedule: PipelineSchedule | None = None
+    virtual_stages: int | None = Field(default=None, ge=1)
+    attention_data: int | None = Field(default=None, ge=1)
+    batch_limit: int | None = Field(default=None, ge=1)
+    kv_dtype: str | None = None
+    measured: MeasuredForm | None = None
+    out_of_memory: bool = False
+    """Short for `measured: {out_of_memory: true}`."""
+
+
+class AdoptedForm(Record):
+    """See `Adopted`. `source` defaults to the file's."""
+
+    degrees: dict[Axis, PositiveInt]
+    source: str | None = None
+    speedup: float | None = Field(default=None, gt=0)
+
+
+class WorkloadForm(Record):
+    """A whole file but for a model that is written out, which is read apart as a ModelSpec."""
+
+    name: str | None = None
+    model: str
+    hardware: str
+    phase: Phase
+    global_batch: int = Field(ge=1)
+    sequence: int = Field(ge=1)
+    objective: Objective = Objective.THROUGHPUT
+    precision: Precision = Precision()
+    traffic: Traffic | None = None
+    constraints: Constraints = Constraints()
+    baseline: LayoutForm | None = None
+    adopted: AdoptedForm | None = None
+    alternatives: tuple[LayoutForm, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    source: str | None = None

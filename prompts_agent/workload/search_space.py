@@ -1,0 +1,59 @@
+"""The search space of a workload: what its constraints, phase and hardware leave open."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prompts_agent.hardware.catalog import find_chip
+from prompts_agent.layout.domains import domain_size, fill, fill_with_divided
+from prompts_agent.layout.layout import Layout, Remat
+from prompts_agent.layout.space import SERVING_AXES, Space
+from prompts_agent.layout.table import KV_DTYPES, LayoutTable
+from prompts_agent.workload.workload import Workload
+
+__all__ = ["search_space"]
+
+
+def search_space(workload: Workload) -> Space:
+    """Everything that decides which layouts of this workload are legal.
+
+    GPU frameworks number ranks, so degrees decide there which part of an axis crosses the network;
+    jax on TPU slices is free. A baseline that is split otherwise shows that its framework is free.
+    """
+    constraints, training = workload.constraints, workload.phase.is_training
+    asked = "axes" in constraints.model_fields_set
+    kv_dtype = workload.precision.kv_cache
+    return Space(
+        model=workload.model,
+        topology=workload.topology,
+        training=training,
+        global_batch=workload.global_batch,
+        sequence=workload.sequence,
+        axes=constraints.axes if training or asked else SERVING_AXES,
+        dcn_axes=constraints.dcn_axes,
+        free_split=_splits_freely(workload),
+        min_degree=constraints.min_degree,
+        max_degree=constraints.max_degree,
+        remat=constraints.remat or tuple(Remat),
+        sequence_parallel=constraints.sequence_parallel or (False, True),
+        weights_over_context=constraints.weights_over_context,
+        expert_divides=constraints.expert_divides,
+        microbatches=constraints.microbatches,
+        virtual_stages=constraints.virtual_stages,
+        attention_data=constraints.attention_data,
+        max_gradient_accumulation=constraints.max_gradient_accumulation,
+        kv_dtype=kv_dtype if kv_dtype in KV_DTYPES else KV_DTYPES[0],
+    )
+
+
+def _splits_freely(workload: Workload) -> bool:
+    if find_chip(workload.topology.chip).platform == "tpu":
+        return True
+    return workload.baseline is not None and not _in_rank_order(workload.baseline, workload)
+
+
+def _in_rank_order(layout: Layout, workload: Workload) -> bool:
+    table = LayoutTable.of([layout])
+    split = fill_with_divided if layout.expert_divides else fill
+    ici, _ = split(table.ici * table.dcn, domain_size(workload.topology))
+    return bool(np.array_equal(ici, table.ici))
