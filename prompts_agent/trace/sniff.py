@@ -12,14 +12,15 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from prompts_agent.errors import DamagedTraceError, TraceNotFoundError, WrongFormatError
 from prompts_agent.trace import nontrace
-from prompts_agent.trace.xspace.wire import BYTES, VARINT, WireError, fields
+from prompts_agent.trace.xspace.wire import BYTES, VARINT, Field, WireError, fields
 
 __all__ = ["HEAD_BYTES", "MAX_GZIP_LAYERS", "TraceFormat", "is_gzip", "sniff"]
 
@@ -86,7 +87,7 @@ def _sniff_open(path: Path, file: BinaryIO, size: int) -> TraceFormat:
     stream: BinaryIO = file
     try:
         for _ in range(MAX_GZIP_LAYERS):
-            stream = gzip.GzipFile(fileobj=stream)  # type: ignore[assignment]
+            stream = gzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[assignment]
             head = stream.read(HEAD_BYTES)
             if not head.startswith(_GZIP):
                 break
@@ -217,11 +218,9 @@ def _message_kind(head: bytes) -> str:
         # buffer_assignment is field 3, but its module comes first.
         text = head[first.value : first.end]
         return "xspace" if _readable(text) else "none"
-    inner = []
-    for field in fields(head, first.value, first.end):
-        inner.append(field)
-        if len(inner) == 8:
-            break
+    inner: list[Field] = []
+    with suppress(WireError):  # damage further in is the reader's to judge
+        inner.extend(islice(fields(head, first.value, first.end), 8))
     if not inner:
         return "xspace" if first.end == first.value and len(head) > 2 else "none"
     shapes = [(field.number, field.wire) for field in inner]

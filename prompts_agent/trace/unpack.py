@@ -125,5 +125,5 @@ def _innermost(file: BinaryIO) -> BinaryIO:
         stream.seek(0)
         if magic != b"\x1f\x8b":
             break
-        stream = gzip.GzipFile(fileobj=stream)  # type: ignore[assignment]
+        stream = gzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[assignment]
     return stream
