@@ -12,8 +12,9 @@ from prompts_agent.agents.report import Report
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.agents.state import State
 from prompts_agent.errors import InputError
+from prompts_agent.trace.profile import Profile
 
-__all__ = ["NODES", "build_graph", "run_diagnosis", "run_plan"]
+__all__ = ["NODES", "build_graph", "run_diagnosis", "run_plan", "run_profile"]
 
 Node = Callable[[State], State]
 Progress = Callable[[str], None]
@@ -66,21 +67,29 @@ def run_diagnosis(request: DiagnoseRequest, progress: Progress | None = None) ->
             rule="a diagnosis reads at least one trace",
             cure="Give a file or directory, or plan without a trace with `prompts plan`.",
         )
-    return _run(request, progress)
+    return _run({"request": request}, request, progress)
+
+
+def run_profile(
+    profile: Profile, request: DiagnoseRequest, progress: Progress | None = None
+) -> Report:
+    """The diagnosis of a profile that was measured already; `request.paths` are not read."""
+    return _run({"request": request, "profile": profile}, request, progress)
 
 
 def run_plan(request: DiagnoseRequest, progress: Progress | None = None) -> Report:
     """Proposes layouts for a workload file or for flags; reads no trace."""
-    return _run(request.model_copy(update={"paths": ()}), progress)
+    planned = request.model_copy(update={"paths": ()})
+    return _run({"request": planned}, planned, progress)
 
 
-def _run(request: DiagnoseRequest, progress: Progress | None) -> Report:
+def _run(state: State, request: DiagnoseRequest, progress: Progress | None) -> Report:
     if not request.tracing:
         # langgraph brings a tracing client that sends every run's state where these say so.
         os.environ["LANGSMITH_TRACING"] = "false"
         os.environ["LANGCHAIN_TRACING_V2"] = "false"
     started = time.perf_counter()
-    report: Report = build_graph(progress).invoke({"request": request})["report"]
+    report: Report = build_graph(progress).invoke(state)["report"]
     if not request.timings or report.search is None:
         return report
     taken = report.search.model_copy(update={"wall_s": time.perf_counter() - started})

@@ -43,9 +43,8 @@ __all__ = [
 
 def read(state: State) -> State:
     """Measures the trace; settles model, hardware and batch from flags and from the profile."""
-    request = state["request"]
-    trace = profile = None
-    if request.paths:
+    request, trace, profile = state["request"], None, state.get("profile")
+    if profile is None and request.paths:
         from prompts_agent.trace.measure.profile import measure
         from prompts_agent.trace.read import read as read_trace
 

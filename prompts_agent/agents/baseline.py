@@ -1,0 +1,143 @@
+"""Today's layout: from the workload, else from the trace's mesh; and whose time was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from prompts_agent.layout.layout import Layout
+from prompts_agent.layout.legality import check
+from prompts_agent.layout.mesh import Axis
+from prompts_agent.trace.profile import Profile
+from prompts_agent.workload.axis_names import axis_named
+from prompts_agent.workload.complete import Surroundings, complete_layout
+from prompts_agent.workload.search_space import search_space
+from prompts_agent.workload.workload import Measured, Phase, Workload
+
+__all__ = ["Today", "axes_of", "calibrated", "same_hardware", "today_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Today:
+    """The layout that was traced, as far as it can be told for this workload."""
+
+    layout: Layout | None = None
+    measured: bool = False
+    """The trace's step time is this layout's on this workload's devices."""
+    axes: dict[str, Axis] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+
+def axes_of(profile: Profile) -> dict[str, Axis]:
+    """The trace's axis names that mean one of our axes."""
+    named = {axis.name: axis_named(axis.name) for axis in profile.mesh}
+    return {name: axis for name, axis in named.items() if axis is not None}
+
+
+def same_hardware(workload: Workload, profile: Profile) -> bool:
+    """The trace was taken on the devices that the plan is for."""
+    devices = profile.devices_in_job or profile.devices_in_trace
+    return (
+        not profile.structure_only
+        and profile.device_kind == workload.topology.chip
+        and devices == workload.topology.devices
+    )
+
+
+def today_of(workload: Workload, profile: Profile, axes: dict[str, Axis] | None = None) -> Today:
+    """Today's layout of the workload, checked against the trace's mesh."""
+    axes = axes_of(profile) if axes is None else axes
+    degrees = _degrees(profile, axes)
+    measurable = same_hardware(workload, profile)
+    caveats = [] if measurable else [_other_hardware(workload, profile)]
+    if workload.baseline is not None:
+        if degrees is not None and degrees != workload.baseline.mesh.used():
+            caveats.append(
+                "The trace's mesh is not the workload's baseline, so its step time calibrates "
+                "nothing."
+            )
+            measurable = False
+        return Today(
+            layout=workload.baseline, measured=measurable, axes=axes, caveats=tuple(caveats)
+        )
+    layout, assumptions = _from_mesh(workload, degrees)
+    if layout is None:
+        caveats.append(
+            "Today's layout is not known, so proposals are not compared with it: the trace's mesh "
+            "is not one of this workload's devices, or its axes have other names."
+        )
+    return Today(
+        layout=layout,
+        measured=measurable and layout is not None,
+        axes=axes,
+        assumptions=assumptions,
+        caveats=tuple(caveats),
+    )
+
+
+def _degrees(profile: Profile, axes: dict[str, Axis]) -> dict[Axis, int] | None:
+    """Axis → size of the trace's mesh, axes of size 1 left out; None where a name means nothing."""
+    degrees: dict[Axis, int] = {}
+    for use in profile.mesh:
+        if use.size == 1:
+            continue
+        if use.name not in axes:
+            return None
+        axis = axes[use.name]
+        degrees[axis] = degrees.get(axis, 1) * use.size
+    # An empty mesh is no mesh of one device: the trace did not tell.
+    return {axis: degrees[axis] for axis in Axis if axis in degrees} if profile.mesh else None
+
+
+def _from_mesh(
+    workload: Workload, degrees: dict[Axis, int] | None
+) -> tuple[Layout | None, tuple[str, ...]]:
+    if degrees is None:
+        return None, ()
+    around = Surroundings(
+        topology=workload.topology,
+        phase=workload.phase,
+        global_batch=workload.global_batch,
+        constraints=workload.constraints,
+        precision=workload.precision,
+    )
+    layout, assumed = complete_layout(degrees, {}, around)
+    if layout.devices != workload.topology.devices:
+        return None, ()
+    broken = [c for c in check(layout, search_space(workload)) if c.forbids and not c.ok]
+    return (None, ()) if broken else (layout, assumed)
+
+
+def _other_hardware(workload: Workload, profile: Profile) -> str:
+    devices = profile.devices_in_job or profile.devices_in_trace
+    traced = f"{devices} × {profile.device_kind or 'an unknown device'}"
+    return (
+        f"The trace is of {traced}, the plan for {workload.topology}: predicted times are not "
+        "calibrated by the trace."
+    )
+
+
+def calibrated(workload: Workload, today: Today, profile: Profile) -> Workload:
+    """The workload with today's layout, and its measurement where the trace has one."""
+    measured = _measured(workload, today, profile) or workload.baseline_measured
+    return workload.model_copy(
+        update={
+            "baseline": today.layout,
+            "baseline_measured": measured,
+            "assumptions": (*workload.assumptions, *today.assumptions),
+        }
+    )
+
+
+def _measured(workload: Workload, today: Today, profile: Profile) -> Measured | None:
+    if today.layout is None or not today.measured or profile.step is None:
+        return None
+    step_s = profile.step.period_s or profile.step.median_s
+    return Measured(
+        layout=today.layout,
+        step_time_s=step_s,
+        ttft_s=step_s if workload.phase is Phase.PREFILL else None,
+        tpot_s=step_s if workload.phase is Phase.DECODE else None,
+        hbm_bytes=profile.hbm_peak_bytes or None,
+        source=f"the trace: median of {profile.step.count} steps of {profile.step.program}",
+    )

@@ -1,0 +1,147 @@
+"""Resolving a job: model, hardware, batch and today's layout, from file, flags and trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from prompts_agent.agents.baseline import Today, calibrated, today_of
+from prompts_agent.agents.request import DiagnoseRequest
+from prompts_agent.errors import HardwareError
+from prompts_agent.hardware.catalog import chip_names, find_chip
+from prompts_agent.hardware.topology import Topology, parse_topology
+from prompts_agent.layout.mesh import Axis
+from prompts_agent.model.catalog import find_model
+from prompts_agent.model.spec import ModelSpec
+from prompts_agent.record import Record
+from prompts_agent.trace.profile import Profile
+from prompts_agent.workload.workload import Objective, Phase, Workload
+
+__all__ = ["Job", "resolve"]
+
+GIVE_MODEL = "Name the model: --model llama3.1-8b, or --model path/to/config.json."
+GIVE_TARGET = "Name the hardware: --target v5e:4x4, or --target h100:2x8 (nodes x GPUs)."
+GIVE_BATCH = (
+    "Give the global batch and the sequence length: --batch 256 --sequence 4096, "
+    "or --workload FILE."
+)
+
+
+class Job(Record):
+    """What is known of the job. Without `workload`, `missing` says what to give."""
+
+    workload: Workload | None = None
+    missing: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    axes: dict[str, Axis] = Field(default_factory=dict)
+    """The trace's axis names → ours."""
+
+
+def resolve(request: DiagnoseRequest, profile: Profile | None) -> Job:
+    """The job of a request: the workload file first, then flags, then what the trace shows.
+
+    Raises `ModelError` and `HardwareError` for flags that name nothing.
+    """
+    if request.workload is not None:
+        return _with_trace(_flagged(request.workload, request), profile)
+    model = _model(request.model)
+    topology = _topology(request, profile)
+    if profile is not None:
+        from prompts_agent.agents.inference import infer
+
+        return infer(request, profile, model, topology)
+    return _from_flags(request, model, topology)
+
+
+def _flagged(workload: Workload, request: DiagnoseRequest) -> Workload:
+    """The workload file with each given flag in place of its field."""
+    changes: dict[str, Any] = {
+        name: value
+        for name in ("phase", "objective", "global_batch", "sequence")
+        if (value := getattr(request, name)) is not None
+    }
+    if request.model is not None:
+        changes["model"] = _model(request.model)
+    if request.target is not None:
+        changes["topology"] = parse_topology(request.target)
+    if not changes:
+        return workload
+    moved = changes.keys() & {"model", "topology", "global_batch", "sequence", "phase"}
+    if moved:
+        # A measurement of another job says nothing of this one.
+        changes["baseline_measured"] = None
+    return workload.model_copy(update=changes)
+
+
+def _model(name: str | None) -> ModelSpec | None:
+    if name is None:
+        return None
+    path = Path(name)
+    if path.suffix == ".json" or path.is_dir():
+        from prompts_agent.model.hf_config import from_hf_config
+
+        return from_hf_config(path)
+    return find_model(name)
+
+
+def _topology(request: DiagnoseRequest, profile: Profile | None) -> Topology | None:
+    """The target's, else the trace's own where its devices are real and known."""
+    if request.target is not None:
+        return parse_topology(request.target)
+    if profile is None or profile.structure_only or profile.device_kind not in chip_names():
+        return None
+    devices = profile.devices_in_job or profile.devices_in_trace
+    try:
+        return Topology.for_device_count(find_chip(profile.device_kind), devices)
+    except HardwareError:
+        # A part of a slice was traced: no shape has that many, so the user has to say.
+        return None
+
+
+def _from_flags(
+    request: DiagnoseRequest, model: ModelSpec | None, topology: Topology | None
+) -> Job:
+    missing = []
+    if model is None:
+        missing.append(GIVE_MODEL)
+    if topology is None:
+        missing.append(GIVE_TARGET)
+    if request.global_batch is None or request.sequence is None:
+        missing.append(GIVE_BATCH)
+    if (
+        model is None
+        or topology is None
+        or request.global_batch is None
+        or request.sequence is None
+    ):
+        return Job(missing=tuple(missing))
+    assumed = []
+    if request.phase is None:
+        assumed.append("The phase is not stated; pretrain is assumed.")
+    if request.objective is None:
+        assumed.append("The objective is not stated; throughput is assumed.")
+    workload = Workload(
+        name=f"{model.name} on {topology}",
+        model=model,
+        topology=topology,
+        phase=request.phase or Phase.PRETRAIN,
+        objective=request.objective or Objective.THROUGHPUT,
+        global_batch=request.global_batch,
+        sequence=request.sequence,
+        assumptions=tuple(assumed),
+    )
+    return Job(workload=workload)
+
+
+def _with_trace(workload: Workload, profile: Profile | None) -> Job:
+    """The workload, with today's layout and step time from the trace where they are its own."""
+    if profile is None:
+        return Job(workload=workload)
+    today: Today = today_of(workload, profile)
+    return Job(
+        workload=calibrated(workload, today, profile),
+        caveats=today.caveats,
+        axes=today.axes,
+    )
