@@ -1,0 +1,76 @@
+"""The frameworks by name, the default one of a job, and configs for a whole report."""
+
+from __future__ import annotations
+
+from prompts_agent.agents.report import Config, Proposal, Report
+from prompts_agent.emit.facts import JobFacts
+from prompts_agent.emit.framework import Framework
+from prompts_agent.emit.jax import JAX
+from prompts_agent.emit.maxtext import MAXTEXT
+from prompts_agent.emit.megatron import MEGATRON
+from prompts_agent.emit.vllm import VLLM
+from prompts_agent.errors import LayoutError
+from prompts_agent.layout.layout import Layout
+from prompts_agent.model.spec import ModelSpec
+
+__all__ = ["FRAMEWORKS", "default_framework", "emit", "with_configs"]
+
+FRAMEWORKS: dict[str, Framework] = {f.name: f for f in (JAX, MAXTEXT, MEGATRON, VLLM)}
+
+
+def emit(layout: Layout, facts: JobFacts, framework: str) -> Config:
+    """The layout as that framework's config text.
+
+    Raises `LayoutError` for an unknown framework, and where it cannot express the layout.
+    """
+    if framework not in FRAMEWORKS:
+        raise LayoutError(
+            f"framework {framework!r}",
+            rule="no emitter has that name",
+            cure=f"Choose one of {', '.join(FRAMEWORKS)}.",
+        )
+    return FRAMEWORKS[framework].write(layout, facts)
+
+
+def default_framework(facts: JobFacts) -> str:
+    """Vllm serves; megatron trains where PyTorch wrote the trace."""
+    if not facts.phase.is_training:
+        return VLLM.name
+    return MEGATRON.name if facts.torch_trace else JAX.name
+
+
+def with_configs(
+    report: Report, framework: str | None = None, model: ModelSpec | None = None
+) -> Report:
+    """The report with a config in every proposal.
+
+    Where the framework was asked for and cannot express a proposal, that proposal stays without a
+    config and a caveat says why; where it was the default, JAX takes its place.
+    """
+    facts = JobFacts.of(report, model)
+    if facts is None or not report.proposals:
+        return report
+    proposals: list[Proposal] = []
+    caveats = list(report.caveats)
+    for proposal in report.proposals:
+        try:
+            config = _config(proposal.layout, facts, framework)
+        except LayoutError as error:
+            caveats.append(
+                f"Proposal {proposal.rank} has no config: {error.value}: {error.rule}. {error.cure}"
+            )
+            proposals.append(proposal)
+        else:
+            proposals.append(proposal.model_copy(update={"config": config}))
+    return report.model_copy(update={"proposals": tuple(proposals), "caveats": tuple(caveats)})
+
+
+def _config(layout: Layout, facts: JobFacts, framework: str | None) -> Config:
+    if framework is not None:
+        return emit(layout, facts, framework)
+    try:
+        return emit(layout, facts, default_framework(facts))
+    except LayoutError:
+        if default_framework(facts) == JAX.name:
+            raise
+        return emit(layout, facts, JAX.name)

@@ -1,0 +1,160 @@
+"""The proposals: a table to compare them, then the case for each."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prompts_agent.agents.report import Change, Config, Proposal, Reason, Report, Rung
+from prompts_agent.report.console.bars import fill_bar
+from prompts_agent.report.console.layout import bullets, grid, heading, indented
+from prompts_agent.report.console.terminal import Pen
+from prompts_agent.report.figures import (
+    RUNG_WORDS,
+    hbm,
+    hbm_share,
+    speedup,
+    step_terms,
+    step_time,
+    title,
+)
+from prompts_agent.report.references import marks
+from prompts_agent.report.text import fact_values, filled
+from prompts_agent.trace.profile import Fact
+from prompts_agent.units import format_seconds
+
+__all__ = ["proposals_section"]
+
+NARROW = 90
+"""Columns below which the table leaves to the blocks what they repeat."""
+RUNG_STYLES: dict[Rung, str] = {"estimated": "yellow", "compiled": "cyan", "measured": "green"}
+
+
+def proposals_section(pen: Pen, report: Report, width: int) -> list[RenderableType]:
+    """The comparison, a block a proposal, and the config of the first."""
+    if not report.proposals:
+        return []
+    facts = fact_values(report)
+    today = report.baseline is not None
+    sections: list[RenderableType] = [
+        Group(heading(pen, "Proposals"), indented(_table(pen, report.proposals, width)))
+    ]
+    sections += [_block(pen, proposal, facts, today=today) for proposal in report.proposals]
+    config = report.proposals[0].config
+    if config is not None:
+        sections.append(_config(pen, config))
+    return sections
+
+
+def _table(pen: Pen, proposals: tuple[Proposal, ...], width: int) -> Table:
+    wide = width >= NARROW
+    table = Table(
+        box=box.ASCII_DOUBLE_HEAD if pen.ascii_only else box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1),
+        header_style="bright_black",
+        border_style="bright_black",
+        show_edge=False,
+    )
+    table.add_column("", justify="right", style="bold")
+    table.add_column("mesh", overflow="fold")
+    table.add_column("step (90 %)" if wide else "step", justify="left")
+    table.add_column("speedup", justify="left")
+    if wide:
+        table.add_column("HBM", no_wrap=True)
+    table.add_column("checked")
+    for proposal in proposals:
+        cells: list[RenderableType] = [
+            pen.text(str(proposal.rank)),
+            pen.text(title(proposal.layout), "bold"),
+            _figure(pen, step_time(proposal.predicted), stacked=not wide),
+            _figure(pen, speedup(proposal.predicted), stacked=not wide, style="bold green"),
+        ]
+        if wide:
+            bar = fill_bar(pen, hbm_share(proposal.predicted), 10)
+            used = f"{100 * hbm_share(proposal.predicted):.0f} %"
+            cells.append(pen.join(bar, used, separator=" "))
+        cells.append(pen.text(proposal.rung, RUNG_STYLES[proposal.rung]))
+        table.add_row(*cells)
+    return table
+
+
+def _figure(pen: Pen, figure: tuple[str, str], *, stacked: bool, style: str = "bold") -> Text:
+    value, bounds = figure
+    pieces = [pen.text(value, style if value != "unknown" else "italic bright_black")]
+    if bounds:
+        pieces.append(pen.text(bounds, "bright_black"))
+    return Text("\n" if stacked else "  ").join(pieces)
+
+
+def _block(pen: Pen, proposal: Proposal, facts: dict[str, Fact], *, today: bool) -> RenderableType:
+    rows: list[tuple[str, RenderableType]] = [
+        ("changes" if today else "sets", _changes(pen, proposal.changes)),
+        ("why", bullets(pen, [_reason(pen, reason, facts) for reason in proposal.reasons])),
+    ]
+    if proposal.tradeoffs:
+        costs = [pen.text(filled(text, facts)) for text in proposal.tradeoffs]
+        rows.append(("costs", bullets(pen, costs)))
+    terms = step_terms(proposal)
+    if terms:
+        rows.append(("step", pen.text(" · ".join(f"{n} {format_seconds(s)}" for n, s in terms))))
+    predicted = proposal.predicted
+    bar = fill_bar(pen, hbm_share(predicted), 20)
+    rows.append(("HBM", pen.join(bar, hbm(predicted), separator=" ")))
+    rows.append(("checked", _checked(pen, proposal)))
+    name = pen.join(
+        pen.text(f"{proposal.rank}  ", "bold cyan"), pen.text(title(proposal.layout), "bold")
+    )
+    return Group(indented(name, 1), indented(grid(pen, rows, width=7), 4))
+
+
+def _changes(pen: Pen, changes: tuple[Change, ...]) -> RenderableType:
+    if not changes:
+        return pen.text("nothing: this is today's layout", "italic")
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    arrow = "->" if pen.ascii_only else "→"
+    for change in changes:
+        moved = Text()
+        if change.before is not None:
+            moved.append(pen.safe(change.before), "bright_black")
+            moved.append(f" {arrow} ", "bright_black")
+        moved.append(pen.safe(change.after), "bold")
+        table.add_row(pen.text(change.what.replace("_", " ")), moved)
+    return table
+
+
+def _reason(pen: Pen, reason: Reason, facts: dict[str, Fact]) -> Text:
+    cited = " ".join(f"[{mark}]" for mark in marks(reason))
+    return pen.join(filled(reason.text, facts), " ", pen.text(cited, "bright_black"))
+
+
+def _checked(pen: Pen, proposal: Proposal) -> RenderableType:
+    rung = pen.join(
+        pen.text(proposal.rung, RUNG_STYLES[proposal.rung]), ": ", RUNG_WORDS[proposal.rung]
+    )
+    lines: list[RenderableType] = [rung]
+    tick = "+ " if pen.ascii_only else "✓ "
+    lines += [
+        pen.join(pen.text(tick, "green"), pen.text(check, "bright_black"))
+        for check in proposal.verdict.checks
+    ]
+    lines += [pen.join(pen.text("! ", "red"), text) for text in proposal.verdict.contradictions]
+    return Group(*lines)
+
+
+def _config(pen: Pen, config: Config) -> RenderableType:
+    """No frame around it, so that it can be copied. Lines are never wrapped."""
+    lines = [
+        Text(pen.safe_line(line), no_wrap=True, overflow="ignore")
+        for line in config.text.splitlines()
+    ]
+    rows: list[RenderableType] = [heading(pen, f"Proposal 1 for {config.framework}"), *lines]
+    if config.check_command is not None:
+        rows += [Text(), pen.text("Check it before you run it:", "bold")]
+        rows.append(Text(pen.safe(config.check_command), overflow="fold"))
+    rows += [pen.text(note, "bright_black") for note in config.notes]
+    return Group(*rows)
