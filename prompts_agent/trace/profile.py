@@ -5,9 +5,10 @@ A value that the trace does not hold is None and named in `missing`; it is never
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, computed_field, model_validator
 
 from prompts_agent.record import Record
 
@@ -184,6 +185,9 @@ class HostStep(Record):
     exposed_collective_s: float | None = None
 
 
+_COMPUTED = frozenset({"step_time_s", "steps"})
+
+
 class Profile(Record):
     """Everything measured. `facts` is the flat list that findings refer to by id."""
 
@@ -216,6 +220,26 @@ class Profile(Record):
     facts: tuple[Fact, ...] = ()
     missing: tuple[str, ...] = ()
     """What the trace lacks and what it would have told, a sentence each."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _computed_again(cls, value: object) -> object:
+        """What JSON holds besides the fields is computed from them, not read."""
+        if not isinstance(value, Mapping):
+            return value
+        return {name: item for name, item in value.items() if name not in _COMPUTED}
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def step_time_s(self) -> float | None:
+        """Median duration of a step, for a reader of the JSON."""
+        return None if self.step is None else self.step.median_s
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def steps(self) -> int | None:
+        """How many steps were measured."""
+        return None if self.step is None else self.step.count
 
     def fact(self, fact_id: str) -> Fact | None:
         """The fact of that id, or None."""
