@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from prompts_agent.agents.program import axes_of, program_shapes
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.legality import check
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.trace.profile import Profile
-from prompts_agent.workload.axis_names import axis_named
 from prompts_agent.workload.complete import Surroundings, complete_layout
+from prompts_agent.workload.infer_mesh import infer_mesh
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Measured, Phase, Workload
 
-__all__ = ["Today", "axes_of", "calibrated", "same_hardware", "today_of"]
+__all__ = ["Today", "calibrated", "same_hardware", "today_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +29,6 @@ class Today:
     caveats: tuple[str, ...] = ()
 
 
-def axes_of(profile: Profile) -> dict[str, Axis]:
-    """The trace's axis names that mean one of our axes."""
-    named = {axis.name: axis_named(axis.name) for axis in profile.mesh}
-    return {name: axis for name, axis in named.items() if axis is not None}
-
-
 def same_hardware(workload: Workload, profile: Profile) -> bool:
     """The trace was taken on the devices that the plan is for."""
     devices = profile.devices_in_job or profile.devices_in_trace
@@ -44,14 +39,19 @@ def same_hardware(workload: Workload, profile: Profile) -> bool:
     )
 
 
-def today_of(workload: Workload, profile: Profile, axes: dict[str, Axis] | None = None) -> Today:
+def today_of(workload: Workload, profile: Profile) -> Today:
     """Today's layout of the workload, checked against the trace's mesh."""
-    axes = axes_of(profile) if axes is None else axes
-    degrees = _degrees(profile, axes)
+    mesh = infer_mesh(program_shapes(profile))
+    degrees = mesh.degrees
+    axes = axes_of(profile, degrees)
     measurable = same_hardware(workload, profile)
     caveats = [] if measurable else [_other_hardware(workload, profile)]
     if workload.baseline is not None:
-        if degrees is not None and degrees != workload.baseline.mesh.used():
+        broken = _broken(workload.baseline, workload)
+        if broken:
+            caveats.append(f"Today's layout is not legal here ({broken[0]}): it is not compared.")
+            return Today(axes=axes, caveats=tuple(caveats))
+        if degrees is not None and _larger_than_one(degrees) != workload.baseline.mesh.used():
             caveats.append(
                 "The trace's mesh is not the workload's baseline, so its step time calibrates "
                 "nothing."
@@ -70,23 +70,13 @@ def today_of(workload: Workload, profile: Profile, axes: dict[str, Axis] | None 
         layout=layout,
         measured=measurable and layout is not None,
         axes=axes,
-        assumptions=assumptions,
+        assumptions=(*mesh.assumptions, *assumptions) if layout is not None else (),
         caveats=tuple(caveats),
     )
 
 
-def _degrees(profile: Profile, axes: dict[str, Axis]) -> dict[Axis, int] | None:
-    """Axis → size of the trace's mesh, axes of size 1 left out; None where a name means nothing."""
-    degrees: dict[Axis, int] = {}
-    for use in profile.mesh:
-        if use.size == 1:
-            continue
-        if use.name not in axes:
-            return None
-        axis = axes[use.name]
-        degrees[axis] = degrees.get(axis, 1) * use.size
-    # An empty mesh is no mesh of one device: the trace did not tell.
-    return {axis: degrees[axis] for axis in Axis if axis in degrees} if profile.mesh else None
+def _larger_than_one(degrees: dict[Axis, int]) -> dict[Axis, int]:
+    return {axis: size for axis, size in degrees.items() if size > 1}
 
 
 def _from_mesh(
@@ -104,8 +94,12 @@ def _from_mesh(
     layout, assumed = complete_layout(degrees, {}, around)
     if layout.devices != workload.topology.devices:
         return None, ()
-    broken = [c for c in check(layout, search_space(workload)) if c.forbids and not c.ok]
-    return (None, ()) if broken else (layout, assumed)
+    return (None, ()) if _broken(layout, workload) else (layout, assumed)
+
+
+def _broken(layout: Layout, workload: Workload) -> list[str]:
+    checks = check(layout, search_space(workload))
+    return [item.text for item in checks if item.forbids and not item.ok]
 
 
 def _other_hardware(workload: Workload, profile: Profile) -> str:

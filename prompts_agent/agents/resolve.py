@@ -9,8 +9,6 @@ from pydantic import Field
 
 from prompts_agent.agents.baseline import Today, calibrated, today_of
 from prompts_agent.agents.request import DiagnoseRequest
-from prompts_agent.errors import HardwareError
-from prompts_agent.hardware.catalog import chip_names, find_chip
 from prompts_agent.hardware.topology import Topology, parse_topology
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.catalog import find_model
@@ -27,6 +25,7 @@ GIVE_BATCH = (
     "Give the global batch and the sequence length: --batch 256 --sequence 4096, "
     "or --workload FILE."
 )
+GIVE_PHASE = "Say what the job does: --phase pretrain, posttrain, prefill, decode or serve."
 
 
 class Job(Record):
@@ -47,11 +46,9 @@ def resolve(request: DiagnoseRequest, profile: Profile | None) -> Job:
     if request.workload is not None:
         return _with_trace(_flagged(request.workload, request), profile)
     model = _model(request.model)
-    topology = _topology(request, profile)
+    topology = parse_topology(request.target) if request.target is not None else None
     if profile is not None:
-        from prompts_agent.agents.inference import infer
-
-        return infer(request, profile, model, topology)
+        return _inferred(request, profile, model, topology)
     return _from_flags(request, model, topology)
 
 
@@ -86,18 +83,29 @@ def _model(name: str | None) -> ModelSpec | None:
     return find_model(name)
 
 
-def _topology(request: DiagnoseRequest, profile: Profile | None) -> Topology | None:
-    """The target's, else the trace's own where its devices are real and known."""
-    if request.target is not None:
-        return parse_topology(request.target)
-    if profile is None or profile.structure_only or profile.device_kind not in chip_names():
-        return None
-    devices = profile.devices_in_job or profile.devices_in_trace
-    try:
-        return Topology.for_device_count(find_chip(profile.device_kind), devices)
-    except HardwareError:
-        # A part of a slice was traced: no shape has that many, so the user has to say.
-        return None
+def _inferred(
+    request: DiagnoseRequest, profile: Profile, model: ModelSpec | None, topology: Topology | None
+) -> Job:
+    from prompts_agent.agents.inference import infer
+
+    found = infer(request, profile, model, topology)
+    if found.workload is None:
+        return Job(missing=tuple(dict.fromkeys(_cure(what) for what in found.missing)))
+    # What is missing beside a workload is its baseline, for which `today_of` has a sentence.
+    return _with_trace(found.workload, profile)
+
+
+def _cure(missing: str) -> str:
+    """What to give so that `missing`, a sentence of the inference, is known."""
+    cures = {
+        "the model": GIVE_MODEL,
+        "the hardware": GIVE_TARGET,
+        "the phase": GIVE_PHASE,
+        "the global batch": GIVE_BATCH,
+        "the sequence": GIVE_BATCH,
+    }
+    found = (cure for start, cure in cures.items() if missing.startswith(start))
+    return next(found, f"Say it in a workload file, --workload FILE: {missing}.")
 
 
 def _from_flags(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from prompts_agent.agents.critic.evidence import recipe_conflicts
 from prompts_agent.agents.finding import Finding
@@ -71,7 +71,7 @@ def _measured(finding: Finding) -> str:
     return finding.title[0].upper() + finding.title[1:] + "."
 
 
-def _cut_finer(finding: Finding, done: dict[str, str]) -> str | None:
+def _cut_finer(finding: Finding, done: Mapping[str, str]) -> str | None:
     for axis in (Axis.FSDP, Axis.TENSOR, Axis.PIPELINE, Axis.EXPERT):
         if done.get(axis) == "raise":
             raised = f"Raises {AXIS_NOUN[axis]} ({{change:{axis}}})"

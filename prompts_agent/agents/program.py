@@ -1,0 +1,71 @@
+"""The traced program as shapes, for inferring model, phase, batch and mesh from it."""
+
+from __future__ import annotations
+
+import re
+
+from prompts_agent.hardware.catalog import chip_names
+from prompts_agent.layout.mesh import Axis
+from prompts_agent.trace.profile import Profile, ProgramParameter
+from prompts_agent.workload.axis_names import axis_named
+from prompts_agent.workload.program import AxisInUse, ProgramShapes, TensorShape
+
+__all__ = ["axes_of", "program_shapes"]
+
+# optax, flax and PyTorch name their state so.
+_OPTIMIZER = re.compile(r"opt_?state|optimizer|exp_avg|\bmu\b|\bnu\b|momentum", re.IGNORECASE)
+_CACHE = re.compile(r"cache", re.IGNORECASE)
+# jax names the ops of a backward pass so (`jvp` is the forward pass of a differentiated function).
+_BACKWARD = re.compile(r"transpose\(|backward|\bbwd\b|rematted_computation", re.IGNORECASE)
+
+
+def program_shapes(profile: Profile) -> ProgramShapes:
+    """What the main program's parameters and ops say; None where they say nothing."""
+    tensors = [(p, _shape(p)) for p in profile.parameters]
+    inputs = tuple(t for _, t in tensors if t.is_integer and len(t.local_shape) in (1, 2))
+    optimizer = any(_OPTIMIZER.search(p.name) for p, _ in tensors)
+    known = profile.device_kind in chip_names() and not profile.structure_only
+    return ProgramShapes(
+        name=profile.step.program if profile.step is not None else _main_program(profile),
+        parameters=tuple(t for _, t in tensors if t not in inputs),
+        inputs=inputs,
+        mesh=tuple(AxisInUse(name=axis.name, size=axis.size) for axis in profile.mesh),
+        has_backward=_has_backward(profile, optimizer),
+        has_optimizer_state=optimizer or None,
+        device_kind=profile.device_kind if known else None,
+        devices=profile.devices_in_job or profile.devices_in_trace or None,
+    )
+
+
+def _main_program(profile: Profile) -> str:
+    return profile.programs[0].name if profile.programs else "the traced program"
+
+
+def _shape(parameter: ProgramParameter) -> TensorShape:
+    return TensorShape(
+        name=parameter.name,
+        dtype=parameter.dtype,
+        local_shape=parameter.local_shape,
+        global_shape=parameter.global_shape,
+        tiles=parameter.tiles,
+        replication=parameter.replication,
+    )
+
+
+def _has_backward(profile: Profile, optimizer: bool) -> bool | None:
+    """True or False only where names tell: of ops, of optimizer state, of a KV cache."""
+    names = [op.tf_op for op in profile.top_ops if op.tf_op]
+    if optimizer or any(_BACKWARD.search(name) for name in names):
+        return True
+    cached = any(_CACHE.search(parameter.name) for parameter in profile.parameters)
+    # A backward pass is two thirds of a training step, so it is among the largest ops if anywhere.
+    return False if cached or names else None
+
+
+def axes_of(profile: Profile, degrees: dict[Axis, int] | None) -> dict[str, Axis]:
+    """The trace's axis names → ours; `degrees` tell whether a data axis cuts weights."""
+    named = {axis.name: axis_named(axis.name) for axis in profile.mesh}
+    axes = {name: axis for name, axis in named.items() if axis is not None}
+    if degrees is not None and Axis.DATA not in degrees and Axis.FSDP in degrees:
+        axes = {n: Axis.FSDP if axis is Axis.DATA else axis for n, axis in axes.items()}
+    return axes
