@@ -10,13 +10,13 @@ __all__ = ["Evidence"]
 
 
 class Evidence(Record):
-    """A pointer to a recipe. `prompts_agent.knowledge.library.find_recipe` gives the recipe itself."""
+    """A pointer to a recipe; `prompts_agent.knowledge.library.find_recipe` gives the recipe."""
 
     recipe_id: str
     title: str
     score: float = Field(ge=0.0, le=1.0)
-    """Fused rank (see `prompts_agent.knowledge.fuse`): 1 is first in every ranking, 0 is in none. It
-    compares recipes of one retrieval; it is no probability and does not compare across queries."""
+    """Fused rank (`prompts_agent.knowledge.fuse`): 1 is first in every ranking, 0 is in none. It
+    compares recipes of one retrieval; it is no probability and not comparable across queries."""
     source: str
     """URL of the recipe's first source."""
     reasons: tuple[str, ...] = ()

@@ -45,12 +45,14 @@ class FindingKind(StrEnum):
 
 
 class Architecture(StrEnum):
-    """What holds of a model's layers. Several may: an MoE can have latent attention."""
+    """What holds of a model's layers: one of dense and moe, and one of mla and kv_heads."""
 
     DENSE = "dense"
     MOE = "moe"
     MLA = "mla"
     """Multi-head latent attention: one compressed KV vector a token instead of KV heads."""
+    KV_HEADS = "kv_heads"
+    """Attention with KV heads: multi-head, grouped or multi-query."""
 
 
 class Move(StrEnum):

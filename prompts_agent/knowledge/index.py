@@ -1,0 +1,168 @@
+"""The dense index: recipes as vectors in an in-memory Chroma collection, one collection a run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from prompts_agent.errors import InternalError
+from prompts_agent.knowledge.query import Query
+from prompts_agent.knowledge.recipe import ANY, Recipe
+from prompts_agent.knowledge.vocabulary import FindingKind
+from prompts_agent.workload.workload import Phase
+
+__all__ = ["Index", "document", "metadata", "where"]
+
+_UNBOUNDED = 2**62
+"""Upper bound of a recipe without one; Chroma's integers have 64 bits, and a key has to be there
+to be compared."""
+
+_runs = itertools.count()
+
+
+class Index:
+    """A Chroma collection that holds one vector a recipe. Use as a context manager.
+
+    Chroma's in-memory client is one per process, so collections carry the process id and a counter
+    in their names and are deleted on exit. Nothing is written to disk and nothing is sent.
+    Raises `InternalError` where Chroma cannot be imported or started.
+    """
+
+    def __init__(self, recipes: Sequence[Recipe]) -> None:
+        self._recipes = tuple(recipes)
+        self._name = f"recipes-{os.getpid()}-{next(_runs)}"
+        self._client: Any = None
+        self._collection: Any = None
+
+    def __enter__(self) -> Self:
+        from prompts_agent.knowledge.embed import EMBEDDER, embed
+
+        self._client = _client()
+        self._collection = self._client.create_collection(
+            self._name,
+            embedding_function=None,  # else Chroma would download a model at the first query
+            metadata={"embedder": EMBEDDER},
+            # As many neighbours as recipes, so that the search is exact and repeatable.
+            configuration={"hnsw": {"space": "cosine", "ef_search": max(100, len(self._recipes))}},
+        )
+        if self._recipes:
+            self._collection.add(
+                ids=[recipe.id for recipe in self._recipes],
+                embeddings=embed([document(recipe) for recipe in self._recipes]),
+                metadatas=[metadata(recipe) for recipe in self._recipes],
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.delete_collection(self._name)
+
+    def similarities(self, query: Query) -> dict[str, float]:
+        """Recipe id → cosine similarity to the query's words, of the recipes that apply."""
+        from prompts_agent.knowledge.embed import embed
+
+        if not self._recipes:
+            return {}
+        answer = self._collection.query(
+            query_embeddings=embed([query.words]),
+            n_results=len(self._recipes),
+            where=where(query),
+            include=["distances"],
+        )
+        distances = (float(distance) for distance in answer["distances"][0])
+        return {
+            key: 1 - distance for key, distance in zip(answer["ids"][0], distances, strict=True)
+        }
+
+
+def document(recipe: Recipe) -> str:
+    """What both rankings read of a recipe; the title twice, because it says what it is about."""
+    moves = [str(move) for move in (*recipe.changes, *recipe.knobs)]
+    parts = (
+        recipe.title,
+        recipe.title,
+        *recipe.applies.findings,
+        *moves,
+        recipe.body,
+        recipe.costs,
+    )
+    return "\n".join(parts)
+
+
+def metadata(recipe: Recipe) -> dict[str, list[str] | int | bool]:
+    """The conditions of a recipe, as Chroma stores them."""
+    applies = recipe.applies
+    return {
+        "phases": _plain(applies.phases),
+        "chips": _plain(applies.chips),
+        "architectures": _plain(applies.architectures),
+        "findings": _plain(applies.findings),
+        "axes": _plain(applies.axes),
+        "objectives": _plain(applies.objectives),
+        "min_devices": applies.min_devices or 0,
+        "max_devices": applies.max_devices or _UNBOUNDED,
+        "min_sequence": applies.min_sequence or 0,
+        "max_sequence": applies.max_sequence or _UNBOUNDED,
+        "sharding": recipe.sharding,
+    }
+
+
+def _plain(values: Sequence[str]) -> list[str]:
+    """Enum members as the strings they are; Chroma checks for `str` itself."""
+    return [str(value) for value in values]
+
+
+def where(query: Query) -> dict[str, Any]:
+    """Chroma's filter for the recipes that apply: the same as `unmet(recipe, query) == ()`."""
+    phases = tuple(Phase) if query.phase is None else (query.phase,)
+    conditions: list[dict[str, Any]] = [
+        *({"phases": {"$contains": phase.value}} for phase in phases),
+        _contains_one([("chips", word) for word in query.chip_words]),
+        _contains_one([("architectures", word) for word in (ANY, *query.architecture)]),
+        {"objectives": {"$contains": query.objective.value}},
+        *_bounds("devices", query.devices),
+        *_bounds("sequence", query.sequence),
+        _contains_one([("findings", kind) for kind in query.findings])
+        if query.findings
+        else {"sharding": True},
+    ]
+    if query.axes and FindingKind.EXPOSED_COLLECTIVE in query.findings:
+        others = set(query.findings) - {FindingKind.EXPOSED_COLLECTIVE}
+        choices = [("axes", axis) for axis in (ANY, *query.axes)]
+        conditions.append(_contains_one(choices + [("findings", kind) for kind in sorted(others)]))
+    return {"$and": conditions}
+
+
+def _contains_one(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """At least one of the lists (first of a pair) contains its word (second)."""
+    choices = [{key: {"$contains": str(word)}} for key, word in dict.fromkeys(pairs)]
+    return choices[0] if len(choices) == 1 else {"$or": choices}
+
+
+def _bounds(what: str, value: int | None) -> list[dict[str, Any]]:
+    if value is None:
+        return [{f"min_{what}": {"$eq": 0}}, {f"max_{what}": {"$eq": _UNBOUNDED}}]
+    return [{f"min_{what}": {"$lte": value}}, {f"max_{what}": {"$gte": value}}]
+
+
+def _client() -> Any:
+    try:
+        import chromadb
+        from chromadb.config import Settings
+
+        return chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    # Chroma's native part raises types of its own, and any of them means the same to us.
+    except Exception as error:
+        raise InternalError(
+            f"chromadb ({type(error).__name__}: {error})",
+            rule="the in-memory index of the knowledge base did not start",
+            cure="Reinstall it (`pip install --force-reinstall 'chromadb>=1.5,<2'`); in a process "
+            "that uses Chroma itself, give its client `Settings(anonymized_telemetry=False)`.",
+        ) from error

@@ -1,0 +1,204 @@
+"""Markdown with YAML front matter → Recipe, with the file and line of every fault.
+
+The C parser reads the front matter; lines of nodes are looked up only once something is wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from prompts_agent.errors import RecipeError
+from prompts_agent.knowledge.recipe import Applies, AxisMove, KnobMove, Recipe, Source
+from prompts_agent.record import Record
+
+__all__ = ["parse_recipe", "read_recipe"]
+
+_FENCE = "---"
+_SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is an option of PyYAML
+_NESTED: dict[str, type[Record]] = {
+    "applies": Applies,
+    "changes": AxisMove,
+    "knobs": KnobMove,
+    "sources": Source,
+}
+
+
+class _Loader(_SAFE):  # type: ignore[misc]
+    """The safe loader, but a key that comes twice is an error instead of the last one winning."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        if len(mapping) != len(node.value):
+            keys = [key.value for key, _ in node.value]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {twice!r} comes twice", node.start_mark
+            )
+        return mapping
+
+
+def read_recipe(path: Path) -> Recipe:
+    """The recipe in `path`, whose name is `<id>.md`. Raises `RecipeError`."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise RecipeError(
+            str(path), rule=f"cannot be read ({error.strerror})", cure="Check the path."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise RecipeError(
+            f"{path}, byte {error.start}", rule="is not UTF-8", cure="Save the file as UTF-8."
+        ) from None
+    recipe = parse_recipe(text, str(path))
+    if recipe.id != path.stem:
+        raise RecipeError(
+            f"{path}:{_line_of(text, ('id',))}: id {recipe.id!r}",
+            rule="the id is the file's name without .md",
+            cure=f"Write `id: {path.stem}` or rename the file to {recipe.id}.md.",
+        )
+    return recipe
+
+
+def parse_recipe(text: str, file: str) -> Recipe:
+    """The recipe in `text`; `file` is what errors call it. Raises `RecipeError`."""
+    front, body = _split(text, file)
+    try:
+        data = yaml.load(front, Loader=_Loader)  # noqa: S506  (a subclass of the safe loader)
+    except yaml.YAMLError as error:
+        raise _yaml_error(error, file) from None
+    if not isinstance(data, dict):
+        raise RecipeError(
+            f"{file}:2: front matter is {type(data).__name__}",
+            rule="it is a mapping of keys to values",
+            cure="Write `id: ...`, `title: ...` and so on between the two lines of dashes.",
+        )
+    try:
+        return Recipe.model_validate({**data, "body": body})
+    except ValidationError as error:
+        raise _schema_error(error.errors(include_url=False)[0], text, file) from None
+
+
+def _split(text: str, file: str) -> tuple[str, str]:
+    """(front matter, body), both without the fences."""
+    lines = text.splitlines(keepends=True)
+    if not lines or lines[0].strip() != _FENCE:
+        raise RecipeError(
+            f"{file}:1: {lines[0].strip()[:40]!r}" if lines else f"{file}: empty file",
+            rule="a recipe begins with YAML front matter",
+            cure="Begin with a line of three dashes, the keys, and three dashes again.",
+        )
+    for number, line in enumerate(lines[1:], start=1):
+        if line.strip() == _FENCE:
+            return "".join(lines[1:number]), "".join(lines[number + 1 :]).strip()
+    raise RecipeError(
+        f"{file}:1: front matter without end",
+        rule="front matter ends with a line of three dashes",
+        cure="Add a line `---` below the last key.",
+    )
+
+
+def _yaml_error(error: yaml.YAMLError, file: str) -> RecipeError:
+    mark = getattr(error, "problem_mark", None)
+    line = f":{mark.line + 2}" if mark is not None else ""  # 0-based, below one line of dashes
+    problem = getattr(error, "problem", None) or "cannot be parsed"
+    return RecipeError(
+        f"{file}{line}: {problem}",
+        rule="front matter is YAML with every key once",
+        cure="Quote text that holds ': ' or '#', indent lists by spaces, and drop repeated keys.",
+    )
+
+
+def _schema_error(detail: ErrorDetails, text: str, file: str) -> RecipeError:
+    path = tuple(part for part in detail["loc"] if part not in ("str", "bool", "int"))
+    context = detail.get("ctx", {})
+    if detail["type"] == "recipe_rule":
+        at = context["at"]
+        line = _body_line(text) if at == "body" else _line_of(text, (*path, at) if at else path)
+        return RecipeError(
+            f"{file}:{line}: {context['value']}", rule=context["rule"], cure=context["cure"]
+        )
+    where, name = f"{file}:{_line_of(text, path)}", _dotted(path)
+    if detail["type"] == "missing":
+        return RecipeError(
+            f"{where}: no {name!r}",
+            rule="every recipe states it",
+            cure=f"Add `{path[-1]}:`, as in the other recipes.",
+        )
+    if detail["type"] == "extra_forbidden":
+        keys = [key for key in _model_at(path).model_fields if key != "body"]
+        return RecipeError(
+            f"{where}: key {name!r}",
+            rule="a recipe has no such key",
+            cure=_suggest(str(path[-1]), keys),
+        )
+    value = f"{where}: {name} {detail['input']!r}"
+    if detail["type"] in ("enum", "literal_error"):
+        choices = [
+            item.strip(" '") for item in context["expected"].replace(" or ", ", ").split(",")
+        ]
+        return RecipeError(
+            value,
+            rule="is not one of the known words",
+            cure=_suggest(str(detail["input"]), choices),
+        )
+    if name == "id":
+        return RecipeError(
+            value, rule="an id is kebab-case", cure="Use a-z, 0-9 and single hyphens."
+        )
+    if name.endswith("url"):
+        return RecipeError(
+            value, rule="a source is a public https address", cure="Write the whole https:// URL."
+        )
+    return RecipeError(value, rule=_plain(detail["msg"]), cure="Correct the value.")
+
+
+def _suggest(word: str, choices: list[str]) -> str:
+    near = difflib.get_close_matches(word, choices, n=1)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    return f"{hint}Known: {', '.join(choices)}."
+
+
+def _plain(message: str) -> str:
+    """Pydantic's "Input should be a valid string" as the rest of our sentence."""
+    return message[:1].lower() + message[1:].rstrip(".")
+
+
+def _dotted(path: tuple[int | str, ...]) -> str:
+    """("changes", 0, "axis") → "changes[0].axis"."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def _model_at(path: tuple[int | str, ...]) -> type[Record]:
+    return _NESTED.get(str(path[0]), Recipe) if len(path) > 1 else Recipe
+
+
+def _line_of(text: str, path: tuple[int | str, ...]) -> int:
+    """Line of the node at `path` or of its deepest ancestor that is there, from 1."""
+    front, _ = _split(text, "")
+    node: Any = yaml.compose(front, Loader=yaml.SafeLoader)
+    line = node.start_mark.line
+    for part in path:
+        if isinstance(node, yaml.MappingNode):
+            found = next((pair for pair in node.value if pair[0].value == part), None)
+            if found is None:
+                break
+            line, node = found[0].start_mark.line, found[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+            node = node.value[part]
+            line = node.start_mark.line
+        else:
+            break
+    return int(line) + 2
+
+
+def _body_line(text: str) -> int:
+    front, _ = _split(text, "")
+    return front.count("\n") + 3
