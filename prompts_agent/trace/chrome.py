@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 
 from prompts_agent.errors import NotDiagnosableError
 from prompts_agent.trace.capture import Device, DeviceEvents, HostEvent, ModuleRun
-from prompts_agent.trace.chrome_ops import kernel_op, xla_op
+from prompts_agent.trace.chrome_ops import long_name, stream_op, xla_op
 from prompts_agent.trace.columns import Columns, LoadedCapture, OpTable
 from prompts_agent.trace.discover import InputFile
 from prompts_agent.trace.events import JsonTrace, Span, as_int, picoseconds, read_json_trace, spans
 from prompts_agent.trace.hostevents import host_event_kind
+from prompts_agent.trace.kernels import short_name
 from prompts_agent.trace.profile import TraceFile
+from prompts_agent.trace.xspace.ops import TextPrograms
 
 __all__ = ["read_chrome"]
 
@@ -64,9 +66,28 @@ def read_chrome(files: Sequence[InputFile], file: TraceFile) -> LoadedCapture:
         ],
     )
     capture.decoded = decoded
+    capture.missing += _unnamed_kernels(decoded)
     if not any(device.active for device in capture.devices):
         raise _no_device_events(files)
     return capture
+
+
+def _unnamed_kernels(decoded: Sequence[tuple[Device, DeviceEvents]]) -> list[str]:
+    """A note where most kernels of the GPUs do not say which HLO op they belong to."""
+    kernels = [
+        op
+        for device, events in decoded
+        if device.platform == "gpu"
+        for op in events.table
+        if op.opcode == "kernel"
+    ]
+    unnamed = sum(op.program_id is None and op.name == short_name(op.text or "") for op in kernels)
+    if unnamed <= len(kernels) / 2:
+        return []
+    return [
+        f"HLO ops behind {unnamed:,} of {len(kernels):,} distinct kernels (run from a command "
+        "buffer, which keeps kernel names only)"
+    ]
 
 
 def _no_device_events(files: Sequence[InputFile]) -> NotDiagnosableError:
@@ -156,13 +177,21 @@ def _modules(lines: dict[str, list[Span]], base_us: float) -> list[ModuleRun]:
 def _tpu_events(lines: dict[str, list[Span]], base_us: float) -> DeviceEvents:
     """The op line as it lies; asynchronous spans apart, because they overlap it."""
     modules = _modules(lines, base_us)
-    table, ops, windows = OpTable(), Columns(), Columns()
     starts = [run.start_ps for run in modules]
+    rows, texts = [], TextPrograms({})
+    table, ops, windows = OpTable(), Columns(), Columns()
     for line, columns in ((_OPS, ops), (_ASYNC, windows)):
         for span in lines.get(line, []):
-            start, duration = _times(span, base_us)
-            program = _program_at(modules, starts, start)
-            columns.append(_place(table, span, program), start, duration)
+            program = _program_at(modules, starts, _times(span, base_us)[0])
+            rows.append((columns, span, program))
+            texts.add(program, long_name(span) or "")
+    programs = {program: texts.get(program) for _, _, program in rows}
+    for columns, span, program in rows:
+        place = table.find((program, span.name))
+        if place is None:
+            op = xla_op(span, program, programs[program])
+            place = table.add((program, span.name), op)
+        columns.append(place, *_times(span, base_us))
     return DeviceEvents(
         table=table.ops,
         ops=ops.events(),
@@ -180,12 +209,6 @@ def _program_at(modules: list[ModuleRun], starts: list[int], start_ps: int) -> i
     return modules[place].program_id
 
 
-def _place(table: OpTable, span: Span, program: int | None) -> int:
-    key = (program, span.name)
-    place = table.find(key)
-    return table.add(key, xla_op(span, program)) if place is None else place
-
-
 def _gpu_events(lines: dict[str, list[Span]], base_us: float) -> DeviceEvents:
     """All streams; the lines of ops and modules on a GPU are derived from them by the converter."""
     table, columns = OpTable(), Columns()
@@ -196,7 +219,7 @@ def _gpu_events(lines: dict[str, list[Span]], base_us: float) -> DeviceEvents:
             key = (span.name, str(span.args.get("hlo_op")), as_int(span.args.get("program_id")))
             place = table.find(key)
             if place is None:
-                place = table.add(key, kernel_op(span))
+                place = table.add(key, stream_op(span))
             columns.append(place, *_times(span, base_us))
     return DeviceEvents(
         table=table.ops,

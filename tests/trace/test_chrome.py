@@ -78,7 +78,7 @@ def test_single_instructions(tmp_path: Path, text: str, expected: tuple[Any, ...
     document = chrome(devices=1, steps=1)
     document["traceEvents"].insert(-1, chrome_event(3, 1, "x.1", 50, 1, long_name=text))
     capture = read_one(tmp_path, document)
-    op = next(op for op in capture.events(capture.devices[0]).table if op.name == "x.1")
+    op = next(op for op in capture.events(capture.devices[0]).table if op.text == text)
     assert (op.opcode, op.collective_bytes, op.is_host_transfer) == expected
 
 
@@ -100,7 +100,7 @@ def test_text_that_is_no_hlo_leaves_the_category(tmp_path: Path) -> None:
     args = {"long_name": "%x = f32[", "hlo_category": "convolution fusion"}
     document["traceEvents"].insert(-1, chrome_event(3, 1, "odd", 50, 1, **args))
     capture = read_one(tmp_path, document)
-    op = next(op for op in capture.events(capture.devices[0]).table if op.name == "odd")
+    op = next(op for op in capture.events(capture.devices[0]).table if op.text == "%x = f32[")
     assert op.opcode == "convolution fusion"
 
 
