@@ -15,7 +15,8 @@ __all__ = ["Architecture", "architecture"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
     """Dims, and parameters per layer: the mean over all layers where they differ (dense and expert
-    layers, encoder and decoder), so that layers × mean is the model's exact count."""
+    layers, encoder and decoder), so that layers × mean is the model's exact count.
+    """
 
     spec: ModelSpec
     layers: int
@@ -71,7 +72,8 @@ class Architecture:
 
     def kv_elements(self, context: int) -> float:
         """Elements of the cache of one sequence of `context` tokens, all layers; windows count as
-        what they hold."""
+        what they hold.
+        """
         return kv_bytes(self.spec, context, 1.0)
 
 

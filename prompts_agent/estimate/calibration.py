@@ -22,7 +22,7 @@ class Constant(Record):
 
 
 class Constants(Record):
-    """The numbers of one platform, as the formulas read them. Shares are of the data sheet's figure."""
+    """The numbers of one platform. Shares are of the data sheet's figure."""
 
     matmul_efficiency: float = Field(gt=0, le=1)
     """Share of peak FLOP/s of a large matmul."""
@@ -52,6 +52,8 @@ class Constants(Record):
     """Kernel and collective buffers, whatever the layout."""
     step_overhead_s: float = Field(ge=0)
     """Launch and host time of a training step that nothing hides."""
+    layer_floor_s: float = Field(ge=0)
+    """Least time of a layer's forward and backward pass in training, however little it computes."""
     layer_latency_s: float = Field(ge=0)
     """Time of a layer's small kernels that does not shrink with the batch, in serving."""
     serving_overhead_s: float = Field(ge=0)
@@ -59,33 +61,36 @@ class Constants(Record):
 
 
 class Residuals(Record):
-    """How far estimates are from measurements: |ln(estimate ÷ measured)| over `cases` points.
+    """How far estimates were from measurements, over `cases` points.
 
-    `per_doubling` is the same for the ratio of two layouts, per unit of distance (doublings of
-    degrees between them): what a prediction from a measured baseline still misses.
+    `median` and `p90` are of |ln(estimate ÷ measured)|; `low` and `high` are the 5% and 95%
+    quantiles of ln(measured ÷ estimate), so that estimate × exp(low … high) is the 90% interval.
     """
 
     cases: int = Field(ge=1)
     median: float = Field(ge=0)
     p90: float = Field(ge=0)
+    low: float = Field(le=0)
+    high: float = Field(ge=0)
     source: str
+
+
+Platform = Literal["tpu", "gpu"]
 
 
 class Calibration(Record):
     """Constants of the two platforms, and the residuals that give the 90% intervals."""
 
-    platforms: dict[Literal["tpu", "gpu"], dict[str, Constant]]
-    step_time: Residuals
+    platforms: dict[Platform, dict[str, Constant]]
+    step_time: dict[Platform, Residuals]
     """Of a step time that is predicted from nothing measured."""
-    ratio: Residuals
-    """Of the ratio of two layouts of one workload, whatever their distance."""
-    ratio_per_doubling: Residuals
-    """The same, per doubling of a degree between them."""
-    hbm: Residuals
+    hbm: dict[Platform, Residuals]
     """Of the memory need."""
+    ratio_per_doubling: Residuals
+    """Of the ratio of two layouts of one workload, per doubling of a degree between them."""
 
     def constants(self, platform: str) -> Constants:
-        """The numbers of `platform` ("tpu" or "gpu"). Raises `InternalError` where one is missing."""
+        """The numbers of `platform`, "tpu" or "gpu"; `InternalError` where one is missing."""
         try:
             entries = self.platforms["tpu" if platform == "tpu" else "gpu"]
         except KeyError as error:
@@ -102,5 +107,9 @@ def load_calibration() -> Calibration:
     """The calibration that ships with the package (`estimate/data/calibration.yaml`)."""
     import yaml
 
-    text = resources.files("prompts_agent.estimate").joinpath("data/calibration.yaml").read_text("utf-8")
+    text = (
+        resources.files("prompts_agent.estimate")
+        .joinpath("data/calibration.yaml")
+        .read_text("utf-8")
+    )
     return Calibration.model_validate(yaml.safe_load(text))

@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts_agent.estimate.architecture import Architecture
 from prompts_agent.estimate.links import Links
-from prompts_agent.estimate.sizes import Sizes
+from prompts_agent.estimate.setting import Setting
+from prompts_agent.estimate.sizes import dtype_bytes
 from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.mesh import Axis
-from prompts_agent.layout.table import REMATS, LayoutTable
 
 __all__ = ["all_gather_s", "context_s", "data_s", "expert_s", "fsdp_s", "send_s", "tensor_s"]
 
@@ -25,6 +24,8 @@ FloatColumn = NDArray[np.float64]
 # attention's (the mlp's output is not needed again). XLA's module for llama2-7B on v5e 4x4 under
 # remat full has 5: 22 GB a device for fsdp 4 × tensor 4, 87 GB for tensor 16.
 _REDUCES = {Remat.NONE: 4.0, Remat.MINIMAL: 4.0, Remat.FULL: 5.0}
+_KEY_PASSES = {Remat.NONE: 2.0, Remat.MINIMAL: 2.0, Remat.FULL: 3.0}
+_EXCHANGES = {Remat.NONE: 4.0, Remat.MINIMAL: 4.0, Remat.FULL: 6.0}
 # Gathers of a layer's weights: forward and backward (ZeRO-3, arXiv 1910.02054, section 7.2.2).
 _GATHERS = 2.0
 
@@ -51,86 +52,6 @@ def all_gather_s(links: Links, axes: tuple[Axis, ...], whole_bytes: FloatColumn)
     return fast + slow + latency
 
 
-def fsdp_s(
-    arch: Architecture, z: Sizes, links: Links, weight_bytes: float, gradient_bytes: float
-) -> FloatColumn:
-    """Weights gathered forward and backward, gradients reduce-scattered, every microbatch.
-
-    Over fsdp, context where it shards weights, and expert for the dense part where that is a factor
-    of the mesh. B is a stage's weights ÷ tensor, `P × bytes`.
-    """
-    dense = z.layers * arch.dense_layer_parameters + arch.embedding_parameters / z.pipeline
-    dense = dense / z.tensor
-    experts = z.layers * arch.expert_layer_parameters / (z.expert * z.expert_tensor)
-    over_context = z.gathered_shards >= z.fsdp * z.context
-    links_used = links.only_where(Axis.CONTEXT, over_context)
-    per = _GATHERS * weight_bytes + gradient_bytes
-    both = all_gather_s(links_used, (Axis.FSDP, Axis.CONTEXT, Axis.EXPERT), per * dense)
-    only = all_gather_s(links_used, (Axis.FSDP, Axis.CONTEXT), per * dense)
-    spread = z.gathered_shards > z.fsdp * np.where(over_context, z.context, 1.0)
-    weights = np.where(spread, both, only)
-    moe = all_gather_s(links_used, (Axis.FSDP, Axis.CONTEXT), per * experts) if arch.experts else 0.0
-    latency = 3.0 * z.layers * links.hop_latency_s
-    return np.where(z.gathered_shards > 1.0, weights + moe + latency, 0.0)
-
-
-def data_s(
-    table: LayoutTable, z: Sizes, links: Links, gradient_bytes: FloatColumn, copy_bytes: FloatColumn
-) -> FloatColumn:
-    """Once a step: gradients are reduced over the copies (data, and context where it holds whole
-    weights). `gradient_bytes` and `copy_bytes` are what a device holds of each. ZeRO-1
-    reduce-scatters gradients and gathers weights; without it both halves carry gradients."""
-    context = ~table.weights_over_context
-    links_used = links.only_where(Axis.CONTEXT, context)
-    scatter = all_gather_s(links_used, (Axis.DATA, Axis.CONTEXT), gradient_bytes)
-    back = np.where(table.zero_stage >= 1, copy_bytes, gradient_bytes)
-    gather = all_gather_s(links_used, (Axis.DATA, Axis.CONTEXT), back)
-    copies = z.data * np.where(context, z.context, 1.0)
-    return np.where(copies > 1.0, scatter + gather, 0.0)
-
-
-def tensor_s(
-    table: LayoutTable, arch: Architecture, z: Sizes, links: Links, bytes_per_element: float
-) -> FloatColumn:
-    """Residual activations reduced in every block, every microbatch: an all-reduce of `T × embed`
-    is an all-gather and a reduce-scatter, which is what sequence_parallel runs (arXiv 2205.05198,
-    section 4.2.2: the same volume). The embedding lookup and the output table add one each."""
-    reduces = np.array([_REDUCES[remat] for remat in REMATS])[table.remat]
-    times = reduces * z.layers + 2.0 / z.pipeline
-    whole = z.tokens * arch.embed * bytes_per_element
-    one = 2.0 * all_gather_s(links, (Axis.TENSOR,), whole)
-    return np.where(z.tensor > 1.0, times * one, 0.0)
-
-
-def context_s(
-    table: LayoutTable, arch: Architecture, z: Sizes, links: Links, bytes_per_element: float
-) -> FloatColumn:
-    """Keys and values of the other context ranks, gathered or passed round a ring (arXiv
-    2310.01889): forward once, again where remat full repeats it, and their gradients back."""
-    passes = np.where(table.remat == REMATS.index(Remat.FULL), 3.0, 2.0)
-    kept = arch.kv_elements_per_layer / z.kv_tensor if arch.kv_has_heads else arch.kv_elements_per_layer
-    whole = z.tokens * z.context * kept * bytes_per_element
-    one = all_gather_s(links, (Axis.CONTEXT,), np.broadcast_to(whole, z.tokens.shape))
-    return np.where(z.context > 1.0, passes * z.layers * one, 0.0)
-
-
-def expert_s(
-    table: LayoutTable, arch: Architecture, z: Sizes, links: Links, bytes_per_element: float
-) -> FloatColumn:
-    """Tokens sent to their experts and back in every expert layer: two all-to-alls forward, two
-    backward, two more under remat full. A torus forwards through neighbours: a ring of n carries
-    n/4 times as much on its busiest link as a switch, both ways used."""
-    if arch.experts == 0:
-        return np.zeros_like(z.tokens)
-    times = np.where(table.remat == REMATS.index(Remat.FULL), 6.0, 4.0) * z.layers
-    held = z.tokens * arch.experts_per_token * arch.embed * bytes_per_element
-    held = held * arch.expert_layer_share / np.where(table.expert_divides, z.tensor, 1.0)
-    _, _, ranks, _, _ = links.of(Axis.EXPERT)
-    detour = 1.0 if links.switched else np.maximum(ranks / 4.0, 1.0)
-    one = all_gather_s(links, (Axis.EXPERT,), held * detour)
-    return np.where(z.expert > 1.0, times * one, 0.0)
-
-
 def send_s(links: Links, axis: Axis, sent_bytes: FloatColumn) -> FloatColumn:
     """Point-to-point transfer to the next rank of `axis`: over the network where it has domains."""
     bandwidth, _, ranks, domains, network = links.of(axis)
@@ -138,3 +59,80 @@ def send_s(links: Links, axis: Axis, sent_bytes: FloatColumn) -> FloatColumn:
     rate = np.where(far, network, bandwidth)
     latency = np.where(far, links.network_latency_s, links.hop_latency_s)
     return np.where(ranks * domains > 1.0, sent_bytes / rate + 2.0 * latency, 0.0)
+
+
+def fsdp_s(at: Setting) -> FloatColumn:
+    """Weights gathered forward and backward, gradients reduce-scattered, every microbatch.
+
+    Over fsdp, context where it shards weights, and expert for the dense part where that is a factor
+    of the mesh. B is a stage's weights ÷ tensor, `P × bytes`, three times.
+    """
+    arch, z = at.arch, at.sizes
+    dense = z.layers * arch.dense_layer_parameters + arch.embedding_parameters / z.pipeline
+    experts = z.layers * arch.expert_layer_parameters / (z.expert * z.expert_tensor)
+    per = (_GATHERS + 1.0) * at.element_bytes
+    links = at.links.only_where(Axis.CONTEXT, at.table.weights_over_context)
+    wide = links.only_where(Axis.EXPERT, ~at.table.expert_divides)
+    axes = (Axis.FSDP, Axis.CONTEXT)
+    seconds = all_gather_s(wide, (*axes, Axis.EXPERT), per * dense / z.tensor)
+    if arch.experts:
+        seconds = seconds + all_gather_s(links, axes, per * experts)
+    latency = 3.0 * z.layers * links.hop_latency_s
+    return np.where(z.gathered_shards > 1.0, seconds + latency, 0.0)
+
+
+def data_s(at: Setting, gradient_bytes: FloatColumn) -> FloatColumn:
+    """Once a step: gradients are reduced over the copies of the weights (data, and context where it
+    holds whole ones). `gradient_bytes` is what a device holds. Without ZeRO-1 it is an all-reduce;
+    with it gradients are reduce-scattered and new weights gathered, in the compute dtype.
+    """
+    whole = ~at.table.weights_over_context
+    links = at.links.only_where(Axis.CONTEXT, whole)
+    axes = (Axis.DATA, Axis.CONTEXT)
+    size = dtype_bytes(at.workload.precision.gradients)
+    weights = gradient_bytes * at.element_bytes / size
+    back = np.where(at.table.zero_stage >= 1, weights, gradient_bytes)
+    seconds = all_gather_s(links, axes, gradient_bytes) + all_gather_s(links, axes, back)
+    copies = at.sizes.data * np.where(whole, at.sizes.context, 1.0)
+    return np.where(copies > 1.0, seconds, 0.0)
+
+
+def tensor_s(at: Setting) -> FloatColumn:
+    """Residual activations reduced in every block, every microbatch: an all-reduce of `T × embed`
+    is an all-gather and a reduce-scatter, which is what sequence_parallel runs (arXiv 2205.05198,
+    section 4.2.2: the same volume). The embedding lookup and the output table add one each.
+    """
+    z = at.sizes
+    times = at.by_remat(_REDUCES) * z.layers + 2.0 / z.pipeline
+    whole = z.tokens * at.arch.embed * at.element_bytes
+    return np.where(
+        z.tensor > 1.0, times * 2.0 * all_gather_s(at.links, (Axis.TENSOR,), whole), 0.0
+    )
+
+
+def context_s(at: Setting) -> FloatColumn:
+    """Keys and values of the other context ranks, gathered or passed round a ring (arXiv
+    2310.01889): forward once, again where remat full repeats it, and their gradients back.
+    """
+    z = at.sizes
+    ranks = z.kv_tensor if at.arch.kv_has_heads else np.ones_like(z.tensor)
+    kept = at.arch.kv_elements_per_layer / ranks
+    whole = z.tokens * z.context * kept * at.element_bytes
+    one = all_gather_s(at.links, (Axis.CONTEXT,), whole)
+    return np.where(z.context > 1.0, at.by_remat(_KEY_PASSES) * z.layers * one, 0.0)
+
+
+def expert_s(at: Setting) -> FloatColumn:
+    """Tokens sent to their experts and back in every expert layer: two all-to-alls forward, two
+    backward, two more under remat full. A torus forwards through neighbours: a ring of n carries
+    n/4 times as much on its busiest link as a switch, both ways used.
+    """
+    arch, z = at.arch, at.sizes
+    if arch.experts == 0:
+        return np.zeros_like(z.tokens)
+    held = z.tokens * arch.experts_per_token * arch.embed * at.element_bytes
+    held = held * arch.expert_layer_share / np.where(at.table.expert_divides, z.tensor, 1.0)
+    _, _, ranks, _, _ = at.links.of(Axis.EXPERT)
+    detour = np.ones_like(ranks) if at.links.switched else np.maximum(ranks / 4.0, 1.0)
+    one = all_gather_s(at.links, (Axis.EXPERT,), held * detour)
+    return np.where(z.expert > 1.0, at.by_remat(_EXCHANGES) * z.layers * one, 0.0)

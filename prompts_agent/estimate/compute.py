@@ -9,13 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts_agent.estimate.architecture import Architecture
 from prompts_agent.estimate.calibration import Constants
-from prompts_agent.estimate.sizes import Sizes, dtype_bytes
-from prompts_agent.hardware.chip import Chip
+from prompts_agent.estimate.setting import Setting
 from prompts_agent.layout.layout import Remat
-from prompts_agent.layout.table import REMATS, LayoutTable
-from prompts_agent.workload.workload import Precision
 
 __all__ = [
     "attention_s",
@@ -25,7 +21,6 @@ __all__ = [
     "logits_s",
     "matmul_s",
     "optimizer_s",
-    "peak_flops_per_s",
 ]
 
 FloatColumn = NDArray[np.float64]
@@ -41,117 +36,102 @@ _ATTENTION_PASSES = {Remat.NONE: 3.5, Remat.MINIMAL: 3.5, Remat.FULL: 4.5}
 _RESIDUAL_TOUCHES = 10.0
 
 
-def peak_flops_per_s(chip: Chip, dtype: str) -> float:
-    """Peak of the matrix unit for `dtype`, or for bf16 (fp16, fp32) where the chip has no faster."""
-    for name in (dtype, "bf16", "fp16", "fp32"):
-        if name in chip.peak_flops:
-            return float(chip.peak_flops[name])
-    return float(max(chip.peak_flops.values()))
-
-
-def backward_share(table: LayoutTable) -> FloatColumn:
+def backward_share(at: Setting) -> FloatColumn:
     """Share of a microbatch's compute that falls into the backward pass, float64[n]."""
-    passes = np.array([_PASSES[remat] for remat in REMATS])[table.remat]
-    return (passes - 1.0) / passes
+    passes = at.by_remat(_PASSES)
+    return np.asarray((passes - 1.0) / passes)
 
 
-def local_efficiency(columns: FloatColumn, rows: FloatColumn, constants: Constants) -> FloatColumn:
+def local_efficiency(
+    columns: FloatColumn | float, rows: FloatColumn | float, constants: Constants
+) -> FloatColumn:
     """Share of peak that a matmul with `rows` tokens and `columns` local outputs reaches.
 
     `e = e_max × c/(c + h) × r/(r + h)`: the time of a tile that is not full, h the extent at which
-    half is lost. 4096 columns with h = 64 keep 98%, 128 columns 67%.
+    half is lost. With h = 32, 4096 columns keep 99% and 128 columns 80%.
     """
     half = constants.matmul_half_extent
-    return constants.matmul_efficiency * (columns / (columns + half)) * (rows / (rows + half))
+    wide, tall = np.asarray(columns), np.asarray(rows)
+    return np.asarray(constants.matmul_efficiency * (wide / (wide + half)) * (tall / (tall + half)))
 
 
-def matmul_s(
-    table: LayoutTable, arch: Architecture, z: Sizes, chip: Chip, precision: Precision,
-    constants: Constants,
-) -> FloatColumn:
+def matmul_s(at: Setting) -> FloatColumn:
     """The blocks' matmuls: `2 × T × P_active ÷ t` FLOP a forward pass and layer (arXiv 2001.08361,
-    section 2.1), at `local_efficiency`, and never faster than the weights are read from HBM."""
-    passes = np.array([_PASSES[remat] for remat in REMATS])[table.remat]
-    peak = peak_flops_per_s(chip, precision.compute)
-    size = dtype_bytes(precision.compute)
-    hbm = chip.hbm_bandwidth_bytes_per_s * constants.hbm_efficiency
-
-    def part(parameters: float, held: FloatColumn, width: FloatColumn, rows: FloatColumn) -> FloatColumn:
-        flops = 2.0 * z.tokens * parameters / z.tensor
-        compute = flops / (peak * local_efficiency(width, rows, constants))
-        return np.maximum(compute, size * held / hbm)
-
-    attention = part(
-        arch.attention_layer_parameters,
-        arch.attention_layer_parameters / z.tensor,
-        arch.heads * arch.head_dim / z.tensor,
-        z.tokens,
-    )
-    mlp = part(
-        arch.dense_mlp_layer_parameters,
-        arch.dense_mlp_layer_parameters / z.tensor,
-        np.maximum(arch.dense_mlp_width / z.tensor, 1.0),
-        z.tokens,
-    )
-    held = arch.expert_layer_parameters / (z.expert * z.expert_tensor)
+    section 2.1), at `local_efficiency`, and never faster than the weights are read from HBM.
+    """
+    arch, z = at.arch, at.sizes
     # Tokens of the expert group, spread over its experts: what one expert's matmul sees.
     rows = z.tokens * z.expert * arch.experts_per_token / max(arch.experts, 1)
-    experts = part(
-        arch.active_expert_layer_parameters,
-        held,
-        np.maximum(arch.expert_width / z.expert_tensor, 1.0),
-        np.maximum(rows, 1.0),
+    attention, dense = arch.attention_layer_parameters, arch.dense_mlp_layer_parameters
+    layer = (
+        _product_s(at, attention, attention / z.tensor, arch.heads * arch.head_dim / z.tensor)
+        + _product_s(at, dense, dense / z.tensor, arch.dense_mlp_width / z.tensor)
+        + _product_s(
+            at,
+            arch.active_expert_layer_parameters,
+            arch.expert_layer_parameters / (z.expert * z.expert_tensor),
+            arch.expert_width / z.expert_tensor,
+            rows=rows,
+        )
     )
-    return passes * z.layers * (attention + mlp + experts)
+    return at.by_remat(_PASSES) * z.layers * layer
 
 
-def attention_s(
-    table: LayoutTable, arch: Architecture, z: Sizes, chip: Chip, precision: Precision,
-    constants: Constants, *, sequence: int,
+def _product_s(
+    at: Setting,
+    parameters: float,
+    held: FloatColumn,
+    width: FloatColumn,
+    *,
+    rows: FloatColumn | None = None,
 ) -> FloatColumn:
+    """One forward pass of weights of which a token uses `parameters` and a device has `held`."""
+    tokens = at.sizes.tokens
+    flops = 2.0 * tokens * parameters / at.sizes.tensor
+    seen = np.maximum(tokens if rows is None else rows, 1.0)
+    share = local_efficiency(np.maximum(width, 1.0), seen, at.constants)
+    return np.maximum(
+        flops / (at.peak_flops_per_s * share), at.element_bytes * held / at.hbm_bytes_per_s
+    )
+
+
+def attention_s(at: Setting) -> FloatColumn:
     """Scores and values: `4 × T × S/2 × heads × head_dim ÷ t` FLOP forward (causal), in a flash
-    kernel at `attention_efficiency`; context ranks are taken as balanced (zigzag order)."""
-    passes = np.array([_ATTENTION_PASSES[remat] for remat in REMATS])[table.remat]
+    kernel at `attention_efficiency`; context ranks are taken as balanced (zigzag order).
+    """
+    arch, z = at.arch, at.sizes
     heads = np.ceil(arch.heads / z.tensor)
-    flops = 4.0 * z.tokens * arch.attended_tokens(sequence) * heads * arch.head_dim
-    rate = peak_flops_per_s(chip, precision.compute) * constants.attention_efficiency
-    return passes * z.layers * flops / rate
+    keys = arch.attended_tokens(at.workload.sequence)
+    flops = 4.0 * z.tokens * keys * heads * arch.head_dim
+    rate = at.peak_flops_per_s * at.constants.attention_efficiency
+    return at.by_remat(_ATTENTION_PASSES) * z.layers * flops / rate
 
 
-def elementwise_s(
-    table: LayoutTable, arch: Architecture, z: Sizes, chip: Chip, precision: Precision,
-    constants: Constants,
-) -> FloatColumn:
+def elementwise_s(at: Setting) -> FloatColumn:
     """Norms, additions, rotary embedding and the mlp's product, bound by HBM.
 
     A forward pass moves `T × (10 residuals + mlp + q + k)` elements; the residual part is repeated
     on every tensor rank unless sequence_parallel cuts it, which is why tensor ranks do not help.
     """
-    passes = np.array([_PASSES[remat] for remat in REMATS])[table.remat]
-    shards = np.where(table.sequence_parallel, z.tensor, 1.0)
+    arch, z = at.arch, at.sizes
     mlp = (arch.mlp_inputs + 1.0) * arch.active_mlp_width / z.tensor
     rotary = 2.0 * (arch.heads + arch.kv_heads) * arch.head_dim / z.tensor
-    elements = z.tokens * (_RESIDUAL_TOUCHES * arch.embed / shards + mlp + rotary)
-    moved = dtype_bytes(precision.compute) * elements * z.layers
-    return passes * moved / (chip.hbm_bandwidth_bytes_per_s * constants.hbm_efficiency)
+    residual = _RESIDUAL_TOUCHES * arch.embed / at.residual_shards
+    moved = at.element_bytes * z.tokens * z.layers * (residual + mlp + rotary)
+    return at.by_remat(_PASSES) * moved / at.hbm_bytes_per_s
 
 
-def logits_s(
-    arch: Architecture, z: Sizes, chip: Chip, precision: Precision, constants: Constants
-) -> FloatColumn:
+def logits_s(at: Setting) -> FloatColumn:
     """The output table's matmuls, `3 × 2 × T × embed × vocab ÷ t` FLOP, and the softmax's passes
-    over `T × vocab ÷ t` logits: written, read, gradient written and read twice."""
-    width = arch.vocab / z.tensor
-    peak = peak_flops_per_s(chip, precision.compute)
-    flops = 6.0 * z.tokens * arch.embed * width
-    matmul = flops / (peak * local_efficiency(width, z.tokens, constants))
-    moved = 5.0 * z.tokens * width * dtype_bytes(precision.compute)
-    return matmul + moved / (chip.hbm_bandwidth_bytes_per_s * constants.hbm_efficiency)
+    over `T × vocab ÷ t` logits: written, read, gradient written and read twice.
+    """
+    tokens, width = at.sizes.tokens, at.arch.vocab / at.sizes.tensor
+    share = local_efficiency(width, tokens, at.constants)
+    matmul = 6.0 * tokens * at.arch.embed * width / (at.peak_flops_per_s * share)
+    moved = 5.0 * tokens * width * at.element_bytes
+    return np.asarray(matmul + moved / at.hbm_bytes_per_s)
 
 
-def optimizer_s(
-    state_bytes: FloatColumn, gradient_bytes: FloatColumn, chip: Chip, constants: Constants
-) -> FloatColumn:
+def optimizer_s(at: Setting, state_bytes: FloatColumn, gradient_bytes: FloatColumn) -> FloatColumn:
     """The optimizer's step: weights and state are read and written, gradients read, from HBM."""
-    moved = 2.0 * state_bytes + gradient_bytes
-    return moved / (chip.hbm_bandwidth_bytes_per_s * constants.hbm_efficiency)
+    return (2.0 * state_bytes + gradient_bytes) / at.hbm_bytes_per_s

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts_agent.estimate.architecture import Architecture, architecture
 from prompts_agent.estimate.calibration import Calibration, load_calibration
 from prompts_agent.estimate.estimate import Estimates
-from prompts_agent.estimate.links import links
-from prompts_agent.estimate.memory import memory
+from prompts_agent.estimate.memory import memory_terms
 from prompts_agent.estimate.ranking import diverse_top, doublings, order
 from prompts_agent.estimate.serving import serving_times
-from prompts_agent.estimate.sizes import sizes
+from prompts_agent.estimate.setting import Setting, setting
 from prompts_agent.estimate.step_time import step_time
 from prompts_agent.estimate.trace_calibration import calibrate_to
 from prompts_agent.hardware.catalog import find_chip
-from prompts_agent.hardware.chip import Chip
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.workload.workload import Measured, Objective, Phase, Workload
 
@@ -66,7 +61,7 @@ def estimate(
         measured_step_s=measured,
         baseline=_estimate(LayoutTable.of([measured_baseline.layout]), workload, known),
         doublings=doublings(table, measured_baseline.layout),
-        calibration=known,
+        residuals=known.ratio_per_doubling,
     )
 
 
@@ -89,58 +84,58 @@ def rank(
 def propose(
     estimates: Estimates, table: LayoutTable, workload: Workload, *, count: int = 3
 ) -> IntColumn:
-    """The best `count` rows with different meshes that may fit, best first."""
+    """The best `count` rows with different meshes that may fit, best first, without the
+    baseline.
+    """
     return diverse_top(
         rank(estimates, table, workload),
         table,
         estimates,
         hbm_bytes=usable_hbm_bytes(workload),
         count=count,
+        without=workload.baseline,
     )
 
 
 def _estimate(table: LayoutTable, workload: Workload, calibration: Calibration) -> Estimates:
-    chip = find_chip(workload.topology.chip)
-    constants = calibration.constants(chip.platform)
-    arch = architecture(workload.model)
-    held = memory(table, workload, constants)
-    z = sizes(table, arch, sequence=workload.sequence)
-    lines = links(table, workload.topology, chip, constants)
+    at = setting(table, workload, calibration)
+    held = memory_terms(at)
     terms = {f"memory.{name}_bytes": value for name, value in held.items()}
     if workload.phase.is_training:
-        times = step_time(table, workload, arch, z, chip, lines, held, constants)
+        times = step_time(at, held)
         step = np.sum(list(times.values()), axis=0)
         tokens = workload.global_batch * workload.sequence / step
         terms |= {f"time.{name}": value for name, value in times.items()}
     else:
-        serve = partial(serving_times, table, workload, arch, z, chip, lines)
-        times = serve(held["kv_cache"], constants)
+        times = serving_times(at, held["kv_cache"])
         tokens = times.pop("tokens_per_s")
         step = times["ttft_s" if workload.phase is Phase.PREFILL else "tpot_s"]
         terms |= {f"serving.{name}": value for name, value in times.items()}
-    return _with_intervals(table, workload, step, tokens, held, terms, calibration)
+    return _with_intervals(at, step, tokens, held, terms, calibration)
 
 
 def _with_intervals(
-    table: LayoutTable,
-    workload: Workload,
+    at: Setting,
     step: FloatColumn,
     tokens: FloatColumn,
     held: dict[str, FloatColumn],
     terms: dict[str, FloatColumn],
     calibration: Calibration,
 ) -> Estimates:
-    """The 90% interval: the residuals' p90 of ln(estimate ÷ measured), widened by distance."""
-    distance = doublings(table, workload.baseline)
-    spread = np.hypot(calibration.step_time.p90, calibration.ratio_per_doubling.p90 * distance)
+    """The 90% intervals of the residuals, that of the time widened by the distance from the
+    baseline.
+    """
+    platform = at.chip.platform
+    times, needs = calibration.step_time[platform], calibration.hbm[platform]
+    apart = calibration.ratio_per_doubling.p90 * doublings(at.table, at.workload.baseline)
     hbm = np.sum(list(held.values()), axis=0)
     return Estimates(
         step_time_s=step,
-        low_s=step * np.exp(-spread),
-        high_s=step * np.exp(spread),
+        low_s=step * np.exp(-np.hypot(times.low, apart)),
+        high_s=step * np.exp(np.hypot(times.high, apart)),
         hbm_bytes=hbm,
-        hbm_low_bytes=hbm * np.exp(-calibration.hbm.p90),
-        hbm_high_bytes=hbm * np.exp(calibration.hbm.p90),
+        hbm_low_bytes=hbm * np.exp(needs.low),
+        hbm_high_bytes=hbm * np.exp(needs.high),
         tokens_per_s=tokens,
         terms=terms,
     )

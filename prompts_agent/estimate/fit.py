@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts_agent.estimate.calibration import Calibration, load_calibration
+from prompts_agent.estimate.calibration import Calibration, Residuals, load_calibration
 from prompts_agent.estimate.estimator import estimate
 from prompts_agent.estimate.ranking import doublings
 from prompts_agent.hardware.catalog import find_chip
@@ -25,10 +25,21 @@ from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.model.spec import ModelSpec, MoeDims
 from prompts_agent.record import Record
-from prompts_agent.units import GIB
+from prompts_agent.units import GB, GIB
 from prompts_agent.workload.workload import Phase, Precision, Workload
 
-__all__ = ["CompiledNeed", "MeasuredStep", "hbm_residuals", "load_measured", "step_residuals"]
+__all__ = [
+    "CompiledNeed",
+    "MeasuredStep",
+    "compiled_cases",
+    "compiled_residuals",
+    "load_measured",
+    "peak_residuals",
+    "ratio_residuals",
+    "residuals_of",
+    "step_cases",
+    "step_residuals",
+]
 
 FloatColumn = NDArray[np.float64]
 
@@ -65,7 +76,9 @@ def load_measured() -> tuple[dict[str, ModelSpec], list[MeasuredStep], list[Comp
     """Models, step times and compiled needs of `estimate/data/measured.yaml`."""
     import yaml
 
-    text = resources.files("prompts_agent.estimate").joinpath("data/measured.yaml").read_text("utf-8")
+    text = (
+        resources.files("prompts_agent.estimate").joinpath("data/measured.yaml").read_text("utf-8")
+    )
     data: dict[str, Any] = yaml.safe_load(text)
     models = {name: _model(name, dims) for name, dims in data["models"].items()}
     steps = [MeasuredStep.model_validate(entry) for entry in data["step_times"]]
@@ -76,7 +89,9 @@ def load_measured() -> tuple[dict[str, ModelSpec], list[MeasuredStep], list[Comp
 def _model(name: str, dims: dict[str, Any]) -> ModelSpec:
     moe = dims.pop("moe", None)
     experts = MoeDims.model_validate(moe) if moe else None
-    return ModelSpec(name=name, family="public", source="estimate/data/measured.yaml", moe=experts, **dims)
+    return ModelSpec(
+        name=name, family="public", source="estimate/data/measured.yaml", moe=experts, **dims
+    )
 
 
 def _workload(case: _Case, model: ModelSpec, precision: Precision) -> Workload:
@@ -95,7 +110,9 @@ def _layout(case: _Case, workload: Workload, **knobs: Any) -> Layout:
     mesh = mesh_over_domains(case.degrees, domain_size(workload.topology))
     shard = max(1, case.batch // Layout(mesh=mesh).batch_shards)
     micro = knobs.pop("microbatch", None) or shard
-    return Layout(mesh=mesh, microbatch=micro, gradient_accumulation=max(1, shard // micro), **knobs)
+    return Layout(
+        mesh=mesh, microbatch=micro, gradient_accumulation=max(1, shard // micro), **knobs
+    )
 
 
 def step_cases(
@@ -120,63 +137,102 @@ def step_cases(
     return found
 
 
-def step_residuals(calibration: Calibration | None = None) -> FloatColumn:
-    """ln(estimate ÷ measured) of every public step time."""
-    cases = step_cases(calibration)
+def step_residuals(platform: str, calibration: Calibration | None = None) -> FloatColumn:
+    """ln(estimate ÷ measured) of every public step time on `platform`."""
+    cases = [c for c in step_cases(calibration) if _platform(c[2]) == platform]
     return np.log([seconds / case.step_time_s for case, _, _, seconds in cases])
 
 
 def ratio_residuals(calibration: Calibration | None = None) -> tuple[FloatColumn, FloatColumn]:
-    """(|error of ln ratio|, doublings) of every pair of layouts of one workload."""
+    """(error of the ln of the ratio, doublings) of every pair of layouts of one workload."""
     groups: dict[tuple[str, str, int], list[tuple[MeasuredStep, Layout, float]]] = {}
     for case, layout, _, seconds in step_cases(calibration):
-        groups.setdefault((case.model, case.topology, case.batch), []).append((case, layout, seconds))
+        groups.setdefault((case.model, case.topology, case.batch), []).append(
+            (case, layout, seconds)
+        )
     errors, distances = [], []
     for members in groups.values():
         for (a, one, ta), (b, two, tb) in itertools.combinations(members, 2):
-            errors.append(abs(np.log((ta / tb) / (a.step_time_s / b.step_time_s))))
+            errors.append(np.log((ta / tb) / (a.step_time_s / b.step_time_s)))
             distances.append(float(doublings(LayoutTable.of([two]), one)[0]))
     return np.array(errors), np.array(distances)
 
 
-def hbm_residuals(calibration: Calibration | None = None) -> FloatColumn:
+def compiled_residuals(calibration: Calibration | None = None) -> FloatColumn:
     """ln(estimate ÷ need) of every compiled need without an expert axis (with one, the reference
-    program's einsums gathered whole activations, which no layout asks for)."""
+    program's einsums gathered whole activations, which no layout asks for).
+    """
+    return np.array(
+        [
+            np.log(got / (case.need_gib * GIB))
+            for case, _, got in compiled_cases(calibration)
+            if case.degrees.get(Axis.EXPERT, 1) == 1
+        ]
+    )
+
+
+def compiled_cases(
+    calibration: Calibration | None = None,
+) -> list[tuple[CompiledNeed, Workload, float]]:
+    """(compiled need, its workload, estimated bytes) of every need that XLA reported."""
     models, _, needs = load_measured()
-    errors = []
+    found = []
     for case in needs:
-        if case.degrees.get(Axis.EXPERT, 1) > 1:
-            continue
         workload = _workload(case, models[case.model], Precision(gradients="fp32"))
         table = LayoutTable.of([_layout(case, workload, zero_stage=0)])
         got = float(estimate(table, workload, calibration=calibration).hbm_bytes[0])
-        errors.append(np.log(got / (case.need_gib * GIB)))
+        found.append((case, workload, got))
+    return found
+
+
+def peak_residuals(calibration: Calibration | None = None) -> FloatColumn:
+    """ln(estimate ÷ peak) of the measured memory peaks (GPUs)."""
+    errors = []
+    for case, layout, workload, _ in step_cases(calibration):
+        if case.memory_gb is not None:
+            table = LayoutTable.of([layout])
+            got = float(estimate(table, workload, calibration=calibration).hbm_bytes[0])
+            errors.append(np.log(got / (case.memory_gb * GB)))
     return np.array(errors)
 
 
+def residuals_of(errors: FloatColumn, source: str) -> Residuals:
+    """The record that calibration.yaml holds, from ln(estimate ÷ measured)."""
+    middle, high = np.quantile(np.abs(errors), [0.5, 0.9])
+    below, above = np.quantile(-errors, [0.05, 0.95])
+    return Residuals(
+        cases=len(errors),
+        median=round(float(middle), 3),
+        p90=round(float(high), 3),
+        low=min(0.0, round(float(below), 3)),
+        high=max(0.0, round(float(above), 3)),
+        source=source,
+    )
+
+
+def _platform(workload: Workload) -> str:
+    return find_chip(workload.topology.chip).platform
+
+
 def _line(name: str, errors: FloatColumn) -> str:
-    size = np.abs(errors)
-    middle, high = np.quantile(size, 0.5), np.quantile(size, 0.9)
-    return f"{name}: cases {len(size)}, median {middle:.3f}, p90 {high:.3f}, bias {np.mean(errors):+.3f}"
+    found = residuals_of(errors, "here")
+    numbers = ", ".join(f"{k}: {v}" for k, v in found.model_dump(exclude={"source"}).items())
+    return f"{name}: {{{numbers}}}, mean {np.mean(errors):+.3f}"
 
 
 def main() -> None:
-    """Print every point and the residuals' spread, by platform and together."""
+    """Print every point, and the residuals as they stand in calibration.yaml."""
     calibration = load_calibration()
-    cases = step_cases(calibration)
     lines = []
-    for case, layout, _, seconds in cases:
+    for case, layout, _, seconds in step_cases(calibration):
         ratio = seconds / case.step_time_s
-        lines.append(f"{case.model:15} {case.topology:12} {layout!s:45} {case.step_time_s:8.3f} s ×{ratio:.2f}")
-    residuals = np.log([seconds / case.step_time_s for case, _, _, seconds in cases])
-    platforms = np.array([find_chip(w.topology.chip).platform for _, _, w, _ in cases])
-    for platform in ("tpu", "gpu"):
-        lines.append(_line(platform, residuals[platforms == platform]))
-    lines.append(_line("step_time", residuals))
+        name = f"{case.model:15} {case.topology:12} {layout!s:45}"
+        lines.append(f"{name} {case.step_time_s:8.3f} s ×{ratio:.2f}")
+    lines += [_line(f"step_time.{p}", step_residuals(p, calibration)) for p in ("tpu", "gpu")]
+    lines.append(_line("hbm.tpu", compiled_residuals(calibration)))
+    lines.append(_line("hbm.gpu", peak_residuals(calibration)))
     errors, distances = ratio_residuals(calibration)
-    lines.append(_line("ratio", errors))
     lines.append(_line("ratio_per_doubling", errors[distances > 0] / distances[distances > 0]))
-    lines.append(_line("hbm", hbm_residuals(calibration)))
     sys.stdout.write("\n".join(lines) + "\n")
 
 

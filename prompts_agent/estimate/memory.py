@@ -9,134 +9,131 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts_agent.estimate.architecture import Architecture, architecture
-from prompts_agent.estimate.calibration import Constants
-from prompts_agent.estimate.sizes import Sizes, dtype_bytes, sequences_per_replica, sizes
+from prompts_agent.estimate.calibration import Calibration, load_calibration
+from prompts_agent.estimate.setting import Setting, setting
+from prompts_agent.estimate.sizes import dtype_bytes, sequences_per_replica
 from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.table import KV_DTYPES, REMATS, LayoutTable
-from prompts_agent.workload.workload import Precision, Workload
+from prompts_agent.workload.workload import Phase, Workload
 
-__all__ = ["activation_bytes_per_token", "memory"]
+__all__ = ["activation_bytes_per_token", "memory", "memory_terms"]
 
 FloatColumn = NDArray[np.float64]
 
 
-def memory(table: LayoutTable, workload: Workload, constants: Constants) -> dict[str, FloatColumn]:
+def memory(
+    table: LayoutTable, workload: Workload, *, calibration: Calibration | None = None
+) -> dict[str, FloatColumn]:
     """Term → bytes per device, float64[n]; the terms are disjoint and their sum is the need.
 
     Training: `weights`, `gradients`, `optimizer`, `gathered_weights`, `activations`, `layer_work`,
     `logits`, `workspace`. Serving: `weights`, `kv_cache`, `activations`, `logits`, `workspace`.
     """
-    arch = architecture(workload.model)
-    z = sizes(table, arch, sequence=workload.sequence)
-    if workload.phase.is_training:
-        terms = _training(table, workload.precision, arch, z, constants)
-    else:
-        terms = _serving(table, workload, arch, z)
+    return memory_terms(setting(table, workload, calibration or load_calibration()))
+
+
+def memory_terms(at: Setting) -> dict[str, FloatColumn]:
+    """`memory` of a setting that is there already."""
+    terms = _training(at) if at.workload.phase.is_training else _serving(at)
     held = np.sum(list(terms.values()), axis=0)
-    return {**terms, "workspace": constants.workspace_bytes + constants.fragmentation * held}
+    lost = at.constants.workspace_bytes + at.constants.fragmentation * held
+    return {**terms, "workspace": lost}
 
 
-def _training(
-    table: LayoutTable, precision: Precision, arch: Architecture, z: Sizes, constants: Constants
-) -> dict[str, FloatColumn]:
-    layer, table_in_use = _gathered(precision, arch, z)
-    work = _layer_work(table, precision, arch, z)
-    logits = _logits(arch, z, constants)
+def _training(at: Setting) -> dict[str, FloatColumn]:
+    precision = at.workload.precision
+    layer, output_table = _gathered(at)
+    work, logits = _layer_work(at), _logits(at)
     # The need peaks at one of two moments: at the loss (logits, output table) or in the backward
     # pass of a layer (its weights and recomputed activations). What the other holds counts 0.
-    at_loss = logits + table_in_use > work + layer
+    at_loss = logits + output_table > work + layer
     return {
-        "weights": _master_weights(table, precision, arch, z)
-        + _compute_copy(table, precision, arch, z),
-        "gradients": _parameter_bytes(arch, z, dtype_bytes(precision.gradients)),
-        "optimizer": _optimizer(table, precision, arch, z),
-        "gathered_weights": np.where(at_loss, table_in_use, layer),
-        "activations": _saved(table, precision, arch, z),
+        "weights": _master_weights(at) + _compute_copy(at),
+        "gradients": _parameter_bytes(at, dtype_bytes(precision.gradients)),
+        "optimizer": _optimizer(at),
+        "gathered_weights": np.where(at_loss, output_table, layer),
+        "activations": _saved(at),
         "layer_work": np.where(at_loss, 0.0, work),
         "logits": np.where(at_loss, logits, 0.0),
     }
 
 
 def _parameter_bytes(
-    arch: Architecture, z: Sizes, bytes_per_parameter: float, *, over_data: FloatColumn | float = 1.0,
-    over_expert_data: FloatColumn | float = 1.0,
+    at: Setting,
+    bytes_per_parameter: float,
+    *,
+    copies: FloatColumn | float = 1.0,
+    expert_copies: FloatColumn | float = 1.0,
 ) -> FloatColumn:
-    """Bytes of a tensor of the parameters' size: `P × bytes ÷ (p × t × gathered shards × over_data)`.
+    """Bytes of a tensor of the parameters' size, `P × bytes ÷ (p × t × shards × copies)`, where
+    `copies` is over how many copies of the weights the tensor is cut besides.
 
-    Layers lie on stages, the embedding tables on the first and last (counted once); norms and
-    other small parameters are whole on every device of a stage.
+    Layers lie on stages; norms and other small parameters are whole on every device of a stage.
     """
-    dense = z.layers * arch.dense_layer_parameters / (z.tensor * z.gathered_shards * over_data)
+    arch, z = at.arch, at.sizes
+    dense = z.layers * arch.dense_layer_parameters / (z.tensor * z.gathered_shards * copies)
     experts = z.layers * arch.expert_layer_parameters
-    experts = experts / (z.expert * z.expert_tensor * z.expert_gathered_shards * over_expert_data)
-    tables = arch.embedding_parameters / (z.tensor * z.gathered_shards * over_data)
-    # With a pipeline, two tables lie on different stages; a tied one is on both.
+    experts = experts / (z.expert * z.expert_tensor * z.expert_gathered_shards * expert_copies)
+    tables = arch.embedding_parameters / (z.tensor * z.gathered_shards * copies)
+    # With a pipeline the two tables lie on different stages; a tied one is on both.
     held = np.where((z.pipeline > 1.0) & (not arch.tied), tables / 2.0, tables)
     small = z.layers * arch.small_layer_parameters
     return bytes_per_parameter * (dense + experts + held + small)
 
 
-def _zero(table: LayoutTable, z: Sizes) -> tuple[FloatColumn, FloatColumn]:
-    """How often ZeRO-1 cuts optimizer state over the copies: (dense, expert) (arXiv 1910.02054)."""
-    on = table.zero_stage >= 1
-    # Context ranks that hold whole weights are copies too, as in Megatron's distributed optimizer.
-    copies = z.data * np.where(table.weights_over_context, 1.0, z.context)
-    return np.where(on, copies, 1.0), np.where(on, z.expert_data, 1.0)
+def _zero_copies(at: Setting) -> tuple[FloatColumn, FloatColumn]:
+    """Over how many copies ZeRO-1 cuts optimizer state: (dense, expert) (arXiv 1910.02054).
+
+    Context ranks that hold whole weights are copies too, as in Megatron's distributed optimizer.
+    """
+    on, z = at.table.zero_stage >= 1, at.sizes
+    dense = z.data * np.where(at.table.weights_over_context, 1.0, z.context)
+    return np.where(on, dense, 1.0), np.where(on, z.expert_data, 1.0)
 
 
-def _master_weights(
-    table: LayoutTable, precision: Precision, arch: Architecture, z: Sizes
-) -> FloatColumn:
+def _master_weights(at: Setting) -> FloatColumn:
     """Master weights, cut like the optimizer's state (arXiv 1910.02054, section 5.1)."""
-    dense, expert = _zero(table, z)
-    size = dtype_bytes(precision.weights)
-    return _parameter_bytes(arch, z, size, over_data=dense, over_expert_data=expert)
+    dense, expert = _zero_copies(at)
+    size = dtype_bytes(at.workload.precision.weights)
+    return _parameter_bytes(at, size, copies=dense, expert_copies=expert)
 
 
-def _compute_copy(
-    table: LayoutTable, precision: Precision, arch: Architecture, z: Sizes
-) -> FloatColumn:
+def _compute_copy(at: Setting) -> FloatColumn:
     """The weights that a forward pass reads, where they are held besides the master weights.
 
-    None where the master weights are gathered layer by layer (fsdp without further cuts). Where
-    ZeRO-1 cuts the master weights over copies, or nothing is gathered, the copy stays.
+    None where the master weights are gathered layer by layer (fsdp without further cuts), or are
+    what the forward pass reads. Where ZeRO-1 cuts them over copies, or nothing is gathered, the
+    copy stays.
     """
-    dense, _ = _zero(table, z)
-    stays = (dense > 1.0) | (z.gathered_shards <= 1.0)
-    same = precision.weights == precision.compute
-    copy = _parameter_bytes(arch, z, dtype_bytes(precision.compute))
-    return np.where(stays & ~(np.full_like(dense, same, dtype=bool) & (dense <= 1.0)), copy, 0.0)
+    precision = at.workload.precision
+    cut = _zero_copies(at)[0] > 1.0
+    cast = (at.sizes.gathered_shards <= 1.0) & (precision.weights != precision.compute)
+    return np.where(cut | cast, _parameter_bytes(at, at.element_bytes), 0.0)
 
 
-def _optimizer(
-    table: LayoutTable, precision: Precision, arch: Architecture, z: Sizes
-) -> FloatColumn:
+def _optimizer(at: Setting) -> FloatColumn:
     """`slots × bytes` a parameter: AdamW in fp32 8 bytes (arXiv 1910.02054, section 3.1)."""
-    dense, expert = _zero(table, z)
+    dense, expert = _zero_copies(at)
+    precision = at.workload.precision
     size = precision.optimizer_slots * dtype_bytes(precision.optimizer_state)
-    return _parameter_bytes(arch, z, size, over_data=dense, over_expert_data=expert)
+    return _parameter_bytes(at, size, copies=dense, expert_copies=expert)
 
 
-def _gathered(
-    precision: Precision, arch: Architecture, z: Sizes
-) -> tuple[FloatColumn, FloatColumn]:
+def _gathered(at: Setting) -> tuple[FloatColumn, FloatColumn]:
     """Whole weights in use: (of a layer in the backward pass, of the output table at the loss).
 
     A layer counts one and a half times: the next is on its way while the last is let go (fitted to
     the compiled needs of `estimate/data/measured.yaml`). Nothing where weights are not gathered.
     """
-    size = dtype_bytes(precision.compute)
+    arch, z = at.arch, at.sizes
     layer = arch.dense_layer_parameters / z.tensor
     layer = layer + arch.expert_layer_parameters / (z.expert * z.expert_tensor)
-    table = arch.vocab * arch.embed / z.tensor
-    gathers = z.gathered_shards > 1.0
-    return np.where(gathers, 1.5 * size * layer, 0.0), np.where(gathers, size * table, 0.0)
+    output = arch.vocab * arch.embed / z.tensor
+    gathers, size = z.gathered_shards > 1.0, at.element_bytes
+    return np.where(gathers, 1.5 * size * layer, 0.0), np.where(gathers, size * output, 0.0)
 
 
-def activation_bytes_per_token(
-    arch: Architecture, remat: Remat, size: float, z: Sizes, *, residual_shards: FloatColumn
-) -> FloatColumn:
+def activation_bytes_per_token(at: Setting, remat: Remat) -> FloatColumn:
     """Bytes that one layer keeps of one token for its backward pass.
 
     After Korthikanti et al., arXiv 2205.05198, section 4, for a pre-norm block with flash
@@ -146,106 +143,87 @@ def activation_bytes_per_token(
     outputs; `full` keeps the block's input. The residual stream is whole on every tensor rank
     unless sequence_parallel cuts it.
     """
-    residual = arch.embed / residual_shards
-    heads = arch.heads * arch.head_dim / z.tensor
+    arch, z, size = at.arch, at.sizes, at.element_bytes
+    residual = arch.embed / at.residual_shards
+    if remat is Remat.FULL:
+        return size * residual
+    heads = 2.0 * arch.heads * arch.head_dim / z.tensor
     keys = 2.0 * arch.kv_heads * arch.head_dim / z.kv_tensor
     mlp = arch.active_mlp_width / z.tensor
-    columns = {
-        Remat.FULL: residual,
-        Remat.MINIMAL: 3.0 * residual + 2.0 * heads + keys + arch.mlp_inputs * mlp,
-        Remat.NONE: 4.0 * residual + 2.0 * heads + keys + (arch.mlp_inputs + 1.0) * mlp,
-    }
-    sums = 4.0 * arch.heads / z.tensor if remat is not Remat.FULL else 0.0
-    return size * columns[remat] + sums
+    sums = 4.0 * arch.heads / z.tensor
+    if remat is Remat.MINIMAL:
+        return size * (3.0 * residual + heads + keys + arch.mlp_inputs * mlp) + sums
+    return size * (4.0 * residual + heads + keys + (arch.mlp_inputs + 1.0) * mlp) + sums
 
 
-def _residual_shards(table: LayoutTable, z: Sizes) -> FloatColumn:
-    return np.where(table.sequence_parallel, z.tensor, 1.0)
-
-
-def _saved(
-    table: LayoutTable, precision: Precision, arch: Architecture, z: Sizes
-) -> FloatColumn:
+def _saved(at: Setting) -> FloatColumn:
     """`T × L ÷ p × microbatches in flight × bytes a token and layer`."""
-    size = dtype_bytes(precision.compute)
-    shards = _residual_shards(table, z)
-    options = [
-        activation_bytes_per_token(arch, remat, size, z, residual_shards=shards) for remat in REMATS
-    ]
-    per_token = np.choose(table.remat, options)
-    return z.tokens * z.layers * z.in_flight * per_token
+    z = at.sizes
+    options = [activation_bytes_per_token(at, remat) for remat in REMATS]
+    return z.tokens * z.layers * z.in_flight * np.choose(at.table.remat, options)
 
 
-def _layer_work(
-    table: LayoutTable, precision: Precision, arch: Architecture, z: Sizes
-) -> FloatColumn:
+def _layer_work(at: Setting) -> FloatColumn:
     """What one layer's backward pass holds besides the saved activations: the layer's recomputed
-    activations (nothing recomputed under remat none) and the gradients of as many tensors at once
-    as its widest product has, three quarters of `T × (2 residuals + mlp inputs)` (fitted to the
-    compiled needs of `estimate/data/measured.yaml`). Context ranks gather all keys and values, and
-    hold as much of their gradients."""
-    size = dtype_bytes(precision.compute)
-    shards = _residual_shards(table, z)
-    whole = activation_bytes_per_token(arch, Remat.NONE, size, z, residual_shards=shards)
-    recomputed = np.choose(table.remat, [0.0 * whole, 0.5 * whole, whole])
+    activations (all under remat full, half under minimal) and the gradients of as many tensors at
+    once as its widest product has, three quarters of `T × (2 residuals + mlp inputs)` (fitted to
+    the compiled needs of `estimate/data/measured.yaml`). Context ranks gather all keys and values,
+    and hold as much of their gradients.
+    """
+    arch, z, size = at.arch, at.sizes, at.element_bytes
+    whole = activation_bytes_per_token(at, Remat.NONE)
+    recomputed = at.by_remat({Remat.NONE: 0.0, Remat.MINIMAL: 0.5, Remat.FULL: 1.0}) * whole
     mlp = arch.mlp_inputs * arch.active_mlp_width / z.tensor
-    gradients = 0.75 * size * (2.0 * arch.embed / shards + mlp)
+    gradients = 0.75 * size * (2.0 * arch.embed / at.residual_shards + mlp)
     keys = np.where(z.context > 1.0, 2.0 * arch.kv_elements_per_layer / z.kv_tensor, 0.0)
     return z.tokens * (recomputed + gradients + size * keys * z.context)
 
 
-def _logits(arch: Architecture, z: Sizes, constants: Constants) -> FloatColumn:
+def _logits(at: Setting) -> FloatColumn:
     """`T × vocab ÷ t × bytes`: logits, softmax and its gradient, at once.
 
     fp32 logits and fp32 gradient are 8 bytes and a bf16 copy 2; XLA for TPU fuses the softmax and
     holds one bf16 copy (see the constant's source).
     """
-    return z.tokens * arch.vocab / z.tensor * constants.logits_bytes
+    return at.sizes.tokens * at.arch.vocab / at.sizes.tensor * at.constants.logits_bytes
 
 
-def _serving(
-    table: LayoutTable, workload: Workload, arch: Architecture, z: Sizes
-) -> dict[str, FloatColumn]:
-    precision = workload.precision
-    size = dtype_bytes(precision.compute)
-    sequences = sequences_per_replica(table, workload)
+def _serving(at: Setting) -> dict[str, FloatColumn]:
+    """A decode step holds one token of every sequence, a prefill step one prompt at least."""
+    workload = at.workload
+    sequences = sequences_per_replica(at.table, workload)
     prompt = float(workload.traffic.input_tokens if workload.traffic else workload.sequence)
-    # A prefill step handles one prompt at a time; a decode step one token of every sequence.
-    tokens = np.where(workload.phase == "decode", sequences, np.maximum(sequences, prompt))
-    tokens = tokens / z.context
-    shards = np.ones_like(z.tensor)
-    work = activation_bytes_per_token(arch, Remat.NONE, size, z, residual_shards=shards)
+    decodes = workload.phase is Phase.DECODE
+    tokens = sequences if decodes else np.maximum(sequences, prompt)
     return {
-        "weights": _serving_weights(table, precision, arch, z),
-        "kv_cache": _kv_cache(table, workload, arch, z, sequences),
-        "activations": tokens * work,
-        "logits": sequences * arch.vocab / z.tensor * 4.0,
+        "weights": _serving_weights(at),
+        "kv_cache": _kv_cache(at, sequences),
+        "activations": tokens / at.sizes.context * activation_bytes_per_token(at, Remat.NONE),
+        "logits": sequences * at.arch.vocab / at.sizes.tensor * 4.0,
     }
 
 
-def _serving_weights(
-    table: LayoutTable, precision: Precision, arch: Architecture, z: Sizes
-) -> FloatColumn:
+def _serving_weights(at: Setting) -> FloatColumn:
     """`P × bytes ÷ (t × p)`, experts over the expert axis; data holds replicas. Groups of
-    attention_data hold the attention's weights once each."""
-    size = dtype_bytes(precision.weights)
-    groups = np.maximum(table.attention_data.astype(np.float64), 1.0)
-    copies = z.layers * arch.attention_layer_parameters * (groups - 1.0) / z.tensor
-    return _parameter_bytes(arch, z, size) + size * copies
+    attention_data hold the attention's weights once each.
+    """
+    size = dtype_bytes(at.workload.precision.weights)
+    groups = np.maximum(at.table.attention_data.astype(np.float64), 1.0)
+    attention = at.sizes.layers * at.arch.attention_layer_parameters / at.sizes.tensor
+    return _parameter_bytes(at, size) + size * attention * (groups - 1.0)
 
 
-def _kv_cache(
-    table: LayoutTable, workload: Workload, arch: Architecture, z: Sizes, sequences: FloatColumn
-) -> FloatColumn:
+def _kv_cache(at: Setting, sequences: FloatColumn) -> FloatColumn:
     """`sequences × bytes of a sequence's cache ÷ (p × kv shards × context)`.
 
     The cache is cut over tensor up to kv_heads, and over context; beyond kv_heads ranks hold
     copies, unless attention_data splits the sequences over them (vLLM's data-parallel attention).
+    A latent (MLA) has no heads to cut: every rank of a group holds it whole.
     """
-    groups = np.maximum(table.attention_data.astype(np.float64), 1.0)
-    ranks = np.minimum(z.tensor / groups, float(arch.kv_heads))
-    size = np.array([dtype_bytes(name) for name in KV_DTYPES])[table.kv_dtype]
-    # MLA's latent has no heads to cut: every tensor rank of a group holds it whole.
-    ranks = np.where(arch.kv_has_heads, np.maximum(ranks, 1.0), 1.0)
-    sequence = arch.kv_elements(workload.sequence) * size / (z.pipeline * z.context)
+    arch, z = at.arch, at.sizes
+    groups = np.maximum(at.table.attention_data.astype(np.float64), 1.0)
+    ranks = np.clip(z.tensor / groups, 1.0, float(arch.kv_heads))
+    ranks = np.where(arch.kv_has_heads, ranks, 1.0)
+    size = np.array([dtype_bytes(name) for name in KV_DTYPES])[at.table.kv_dtype]
+    sequence = arch.kv_elements(at.workload.sequence) * size / (z.pipeline * z.context)
     return np.ceil(sequences / groups) * sequence / ranks

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,16 @@ from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.workload.workload import Objective
 
-__all__ = ["FITS", "MAY_FIT", "TOO_LARGE", "diverse_top", "doublings", "fit_class", "order", "tie_reason"]
+__all__ = [
+    "FITS",
+    "MAY_FIT",
+    "TOO_LARGE",
+    "diverse_top",
+    "doublings",
+    "fit_class",
+    "order",
+    "tie_reason",
+]
 
 IntColumn = NDArray[np.int64]
 FloatColumn = NDArray[np.float64]
@@ -23,7 +34,8 @@ _TIE = 0.01
 
 def fit_class(estimates: Estimates, hbm_bytes: float) -> IntColumn:
     """FITS where the interval's high end is within `hbm_bytes`, TOO_LARGE where the estimate itself
-    is not, MAY_FIT between; int64[n]."""
+    is not, MAY_FIT between; int64[n].
+    """
     return np.where(
         estimates.hbm_high_bytes <= hbm_bytes,
         FITS,
@@ -72,7 +84,8 @@ def order(
     baseline: Layout | None = None,
 ) -> IntColumn:
     """Row indices, best first: by fit class, then by the objective, ties under 1% by `tie_reason`'s
-    rules (fewer axes, smaller tensor, nearer to the baseline, then the plain order of degrees)."""
+    rules (fewer axes, smaller tensor, nearer to the baseline, then the plain order of degrees).
+    """
     fit = fit_class(estimates, hbm_bytes)
     bad = _badness(estimates, table, objective)
     group = np.zeros(len(table), dtype=np.int64)
@@ -112,15 +125,35 @@ def tie_reason(better: Layout, worse: Layout, baseline: Layout | None = None) ->
 
 
 def diverse_top(
-    ranked: IntColumn, table: LayoutTable, estimates: Estimates, *, hbm_bytes: float, count: int = 3
+    ranked: IntColumn,
+    table: LayoutTable,
+    estimates: Estimates,
+    *,
+    hbm_bytes: float,
+    count: int = 3,
+    without: Layout | None = None,
 ) -> IntColumn:
     """The first `count` rows of `ranked` with different degrees, without those that cannot fit.
 
     Of every mesh the best choice of knobs stands for it, so that three proposals are three ideas.
-    Fewer rows come back where fewer meshes may fit.
+    `without` is the layout that runs already: it is no proposal, nor are rows of its mesh that rank
+    behind it. Fewer rows come back where fewer meshes may fit.
     """
     fit = fit_class(estimates, hbm_bytes)
     rows = ranked[fit[ranked] != TOO_LARGE]
+    if without is not None:
+        rows = rows[~_repeats(table.take(rows), without)]
     degrees = np.stack([table.size(axis)[rows] for axis in Axis], axis=1)
     _, first = np.unique(degrees, axis=0, return_index=True)
-    return rows[np.sort(first)[:count]]
+    return np.asarray(rows[np.sort(first)[:count]])
+
+
+def _repeats(table: LayoutTable, layout: Layout) -> NDArray[np.bool_]:
+    """Rows that are `layout`, or have its mesh and come after it."""
+    own = LayoutTable.of([layout])
+    mesh = np.all((table.ici == own.ici[0]) & (table.dcn == own.dcn[0]), axis=1)
+    knobs = mesh.copy()
+    for field in fields(LayoutTable):
+        if field.name not in ("ici", "dcn"):
+            knobs &= getattr(table, field.name) == getattr(own, field.name)[0]
+    return np.asarray(mesh & np.logical_or.accumulate(knobs))

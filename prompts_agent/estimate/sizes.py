@@ -27,7 +27,8 @@ _DTYPE_BYTES = {
 
 def dtype_bytes(dtype: str) -> float:
     """Bytes of one element; a dtype that is not known by name counts as 2 bytes if it has a "16",
-    1 if an "8", 0.5 if a "4" (e5m2fn → 2 is never asked for), else 4."""
+    1 if an "8", 0.5 if a "4" (e5m2fn → 2 is never asked for), else 4.
+    """
     if dtype in _DTYPE_BYTES:
         return _DTYPE_BYTES[dtype]
     for digits, size in (("16", 2.0), ("8", 1.0), ("4", 0.5)):
@@ -95,7 +96,9 @@ def sizes(table: LayoutTable, arch: Architecture, *, sequence: int) -> Sizes:
         context=context,
         tensor=tensor,
         gathered_shards=shared * np.where(divides, 1.0, expert),
-        expert_gathered_shards=np.where(divides, np.minimum(shared, np.maximum(ranks, 1.0)), shared),
+        expert_gathered_shards=np.where(
+            divides, np.minimum(shared, np.maximum(ranks, 1.0)), shared
+        ),
         expert_data=np.where(divides, np.maximum(ranks, 1.0), data),
         expert_tensor=np.where(divides, 1.0, tensor),
         layers=np.ceil(arch.layers / pipeline),

@@ -6,15 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts_agent.estimate import collectives, compute
-from prompts_agent.estimate.architecture import Architecture
-from prompts_agent.estimate.calibration import Constants
-from prompts_agent.estimate.links import Links
 from prompts_agent.estimate.pipeline import bubble, stage_transfer_bytes
-from prompts_agent.estimate.sizes import Sizes, dtype_bytes
-from prompts_agent.hardware.chip import Chip
+from prompts_agent.estimate.setting import Setting
 from prompts_agent.layout.mesh import Axis
-from prompts_agent.layout.table import LayoutTable
-from prompts_agent.workload.workload import Workload
 
 __all__ = ["exposed_s", "step_time"]
 
@@ -32,79 +26,62 @@ def exposed_s(
     return busy_s - np.minimum(overlap * busy_s, under_s)
 
 
-def step_time(
-    table: LayoutTable,
-    workload: Workload,
-    arch: Architecture,
-    z: Sizes,
-    chip: Chip,
-    links: Links,
-    memory_terms: dict[str, FloatColumn],
-    constants: Constants,
-) -> dict[str, FloatColumn]:
+def step_time(at: Setting, memory_terms: dict[str, FloatColumn]) -> dict[str, FloatColumn]:
     """Term → seconds a step, float64[n]; their sum is the step time.
 
     `matmul_s`, `attention_s`, `elementwise_s`, `logits_s` and the `*_exposed_s` are summed over the
-    microbatches; `bubble_s` is the pipeline's idle time over those; `data_exposed_s` and
-    `optimizer_s` come once a step.
+    microbatches, and so is `launch_s`, what layers wait for launches; `bubble_s` is the pipeline's
+    idle time over those; `data_exposed_s`, `optimizer_s` and `overhead_s` come once a step.
     """
-    work = _compute_terms(table, workload, arch, z, chip, constants)
+    work = _compute_terms(at)
     under = np.sum(list(work.values()), axis=0)
-    waits = _exposed_terms(table, workload, arch, z, links, under, constants)
-    each = {**work, **waits}
-    once = _once_terms(table, z, chip, links, memory_terms, under, constants)
-    steps = {name: z.microbatches * value for name, value in each.items()}
-    busy = np.sum(list(steps.values()), axis=0)
-    return {**steps, "bubble_s": busy * bubble(table, z), **once}
+    waits = _exposed_terms(at, under)
+    busy = under + np.sum(list(waits.values()), axis=0)
+    launch = np.maximum(at.sizes.layers * at.constants.layer_floor_s - busy, 0.0)
+    each = {**work, **waits, "launch_s": launch}
+    steps = {name: at.sizes.microbatches * value for name, value in each.items()}
+    idle = at.sizes.microbatches * (busy + launch) * bubble(at)
+    return {**steps, "bubble_s": idle, **_once_terms(at, memory_terms, under)}
 
 
-def _compute_terms(
-    table: LayoutTable, workload: Workload, arch: Architecture, z: Sizes, chip: Chip,
-    constants: Constants,
-) -> dict[str, FloatColumn]:
-    precision = workload.precision
-    return {
-        "matmul_s": compute.matmul_s(table, arch, z, chip, precision, constants),
-        "attention_s": compute.attention_s(
-            table, arch, z, chip, precision, constants, sequence=workload.sequence
-        ),
-        "elementwise_s": compute.elementwise_s(table, arch, z, chip, precision, constants),
-        "logits_s": compute.logits_s(arch, z, chip, precision, constants),
+def _compute_terms(at: Setting) -> dict[str, FloatColumn]:
+    layers = {
+        "matmul_s": compute.matmul_s(at),
+        "attention_s": compute.attention_s(at),
+        "elementwise_s": compute.elementwise_s(at),
     }
+    logits = compute.logits_s(at)
+    # The last stage has the logits and, in a balanced pipeline, that many layers fewer: every stage
+    # pays its share, unless the logits alone take longer than a stage.
+    rest = logits - np.sum(list(layers.values()), axis=0)
+    shared = np.where(at.sizes.pipeline > 1.0, logits / at.sizes.pipeline, logits)
+    return {**layers, "logits_s": np.maximum(shared, rest)}
 
 
-def _exposed_terms(
-    table: LayoutTable, workload: Workload, arch: Architecture, z: Sizes, links: Links,
-    under: FloatColumn, constants: Constants,
-) -> dict[str, FloatColumn]:
-    size = dtype_bytes(workload.precision.compute)
-    fsdp = collectives.fsdp_s(arch, z, links, size, size)
-    tensor = collectives.tensor_s(table, arch, z, links, size)
-    context = collectives.context_s(table, arch, z, links, size)
-    expert = collectives.expert_s(table, arch, z, links, size)
-    overlap = np.where(
-        table.sequence_parallel, constants.tensor_overlap_sharded, constants.tensor_overlap
+def _exposed_terms(at: Setting, under: FloatColumn) -> dict[str, FloatColumn]:
+    constants = at.constants
+    tensor_overlap = np.where(
+        at.table.sequence_parallel, constants.tensor_overlap_sharded, constants.tensor_overlap
     )
-    sent = stage_transfer_bytes(table, z, arch.embed, size)
     return {
-        "fsdp_exposed_s": exposed_s(fsdp, constants.fsdp_overlap, under),
-        "tensor_exposed_s": exposed_s(tensor, overlap, under),
-        "context_exposed_s": exposed_s(context, constants.context_overlap, under),
-        "expert_exposed_s": exposed_s(expert, constants.expert_overlap, under),
-        "pipeline_exposed_s": collectives.send_s(links, Axis.PIPELINE, sent),
+        "fsdp_exposed_s": exposed_s(collectives.fsdp_s(at), constants.fsdp_overlap, under),
+        "tensor_exposed_s": exposed_s(collectives.tensor_s(at), tensor_overlap, under),
+        "context_exposed_s": exposed_s(collectives.context_s(at), constants.context_overlap, under),
+        "expert_exposed_s": exposed_s(collectives.expert_s(at), constants.expert_overlap, under),
+        "pipeline_exposed_s": collectives.send_s(at.links, Axis.PIPELINE, stage_transfer_bytes(at)),
     }
 
 
 def _once_terms(
-    table: LayoutTable, z: Sizes, chip: Chip, links: Links, memory_terms: dict[str, FloatColumn],
-    under: FloatColumn, constants: Constants,
+    at: Setting, memory_terms: dict[str, FloatColumn], under: FloatColumn
 ) -> dict[str, FloatColumn]:
-    gradients, weights = memory_terms["gradients"], memory_terms["weights"]
-    data = collectives.data_s(table, z, links, gradients, gradients)
-    backward = under * compute.backward_share(table)
-    state = weights + memory_terms["optimizer"]
+    gradients = memory_terms["gradients"]
+    state = memory_terms["weights"] + memory_terms["optimizer"]
+    # Only the last microbatch's backward pass can hide the reduction.
+    backward = under * compute.backward_share(at)
+    data = collectives.data_s(at, gradients)
     return {
-        "data_exposed_s": exposed_s(data, constants.data_overlap, backward),
-        "optimizer_s": compute.optimizer_s(state, gradients, chip, constants),
-        "overhead_s": np.full_like(under, constants.step_overhead_s),
+        "data_exposed_s": exposed_s(data, at.constants.data_overlap, backward),
+        "optimizer_s": compute.optimizer_s(at, state, gradients),
+        "overhead_s": np.full_like(under, at.constants.step_overhead_s),
     }

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts_agent.errors import WorkloadError
-from prompts_agent.estimate.calibration import Calibration
+from prompts_agent.estimate.calibration import Residuals
 from prompts_agent.estimate.estimate import Estimates
 
 __all__ = ["calibrate_to"]
@@ -22,14 +22,15 @@ def calibrate_to(
     measured_step_s: float,
     baseline: Estimates,
     doublings: FloatColumn,
-    calibration: Calibration,
+    residuals: Residuals,
 ) -> Estimates:
     """`measured × estimate ÷ estimate of the baseline`, with the interval of such ratios.
 
     `baseline` has one row, the estimate of the layout that was measured; `doublings` is each
-    candidate's distance from it (0 for the baseline itself, whose interval is then a point).
-    The interval is the smaller of the two that residuals give: of a prediction from nothing, and of
-    a ratio at that distance. Raises `WorkloadError` for a measurement that is not positive.
+    candidate's distance from it (0 for the baseline itself, whose interval is then a point), and
+    `residuals` are those of ratios per doubling. Of the interval that they give and the estimate's
+    own, moved along, the narrower bound counts on each side. Raises `WorkloadError` for a
+    measurement that is not positive.
     """
     if not measured_step_s > 0.0:
         raise WorkloadError(
@@ -39,10 +40,7 @@ def calibrate_to(
         )
     factor = measured_step_s / float(baseline.step_time_s[0])
     step = estimates.step_time_s * factor
-    spread = np.minimum(
-        calibration.ratio_per_doubling.p90 * doublings,
-        np.hypot(calibration.step_time.p90, calibration.ratio_per_doubling.p90 * doublings),
-    )
+    ratio = np.exp(residuals.p90 * doublings)
     terms = {
         name: value * factor if name.startswith("time.") else value
         for name, value in estimates.terms.items()
@@ -50,8 +48,8 @@ def calibrate_to(
     return replace(
         estimates,
         step_time_s=step,
-        low_s=step * np.exp(-spread),
-        high_s=step * np.exp(spread),
+        low_s=np.maximum(step / ratio, estimates.low_s * factor),
+        high_s=np.minimum(step * ratio, estimates.high_s * factor),
         tokens_per_s=estimates.tokens_per_s / factor,
         terms=terms,
     )

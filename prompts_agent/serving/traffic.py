@@ -1,6 +1,6 @@
 """Traffic: how many sequences a load keeps in flight, and what their keys and values need.
 
-Everything here is Little's law, `in flight = arrivals per second × time in the system`, and counting.
+Little's law, `in flight = arrivals per second × time in the system`, and counting.
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""Setting: everything that the formulas of one estimate look at, gathered once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prompts_agent.estimate.architecture import Architecture, architecture
+from prompts_agent.estimate.calibration import Calibration, Constants
+from prompts_agent.estimate.links import Links, links
+from prompts_agent.estimate.sizes import Sizes, dtype_bytes, sizes
+from prompts_agent.hardware.catalog import find_chip
+from prompts_agent.hardware.chip import Chip
+from prompts_agent.layout.layout import Remat
+from prompts_agent.layout.table import REMATS, LayoutTable
+from prompts_agent.workload.workload import Workload
+
+__all__ = ["Setting", "setting"]
+
+FloatColumn = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """The table and the workload, and what follows from them. Columns have the table's length."""
+
+    table: LayoutTable
+    workload: Workload
+    arch: Architecture
+    sizes: Sizes
+    chip: Chip
+    links: Links
+    constants: Constants
+
+    @property
+    def element_bytes(self) -> float:
+        """Bytes of one activation, or of one weight as a matmul reads it in training."""
+        return dtype_bytes(self.workload.precision.compute)
+
+    @property
+    def hbm_bytes_per_s(self) -> float:
+        """HBM bandwidth that kernels reach."""
+        return self.chip.hbm_bandwidth_bytes_per_s * self.constants.hbm_efficiency
+
+    @property
+    def peak_flops_per_s(self) -> float:
+        """Peak of the matrix unit for the compute dtype, or for bf16 where that is all there is."""
+        peaks = self.chip.peak_flops
+        for name in (self.workload.precision.compute, "bf16", "fp16", "fp32"):
+            if name in peaks:
+                return float(peaks[name])
+        return float(max(peaks.values()))
+
+    @property
+    def residual_shards(self) -> FloatColumn:
+        """Over how many tensor ranks the residual stream is cut: all under sequence_parallel."""
+        return np.where(self.table.sequence_parallel, self.sizes.tensor, 1.0)
+
+    def by_remat(self, values: dict[Remat, float]) -> FloatColumn:
+        """The value of each row's remat policy."""
+        return np.array([values[remat] for remat in REMATS])[self.table.remat]
+
+
+def setting(table: LayoutTable, workload: Workload, calibration: Calibration) -> Setting:
+    """The setting of every row of `table`."""
+    chip = find_chip(workload.topology.chip)
+    constants = calibration.constants(chip.platform)
+    arch = architecture(workload.model)
+    return Setting(
+        table=table,
+        workload=workload,
+        arch=arch,
+        sizes=sizes(table, arch, sequence=workload.sequence),
+        chip=chip,
+        links=links(table, workload.topology, chip, constants),
+        constants=constants,
+    )
