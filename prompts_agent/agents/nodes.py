@@ -15,6 +15,7 @@ from prompts_agent.agents.planner.case import Case
 from prompts_agent.agents.planner.decision import (
     already_best,
     cannot_tell,
+    dominating,
     not_sharding,
     nothing_fits,
     nothing_passes,
@@ -25,6 +26,7 @@ from prompts_agent.agents.report import Abstention, Baseline, Report, WorkloadSu
 from prompts_agent.agents.resolve import resolve
 from prompts_agent.agents.state import State
 from prompts_agent.errors import InternalError
+from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.trace.profile import Fact
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Workload
@@ -48,7 +50,7 @@ def read(state: State) -> State:
         from prompts_agent.trace.measure.profile import measure
         from prompts_agent.trace.read import read as read_trace
 
-        capture = read_trace(request.paths)
+        capture = read_trace(request.paths, deep=request.deep)
         trace, profile = capture.file, measure(capture)
     return {"trace": trace, "profile": profile, "job": resolve(request, profile)}
 
@@ -98,8 +100,13 @@ def planner(state: State) -> State:
 
 
 def _without_a_search(state: State) -> Abstention | None:
-    cures = state["retrieved"].cures
-    return not_sharding(state["findings"], cures) or cannot_tell(state["job"].missing)
+    findings, retrieved = state["findings"], state["retrieved"]
+    first = dominating(findings)
+    if first is not None:
+        return not_sharding(first, retrieved.cures_of(first.kind))
+    poor = any(finding.kind is FindingKind.TRACE_TOO_POOR for finding in findings)
+    again = retrieved.cures_of(FindingKind.TRACE_TOO_POOR) if poor else ()
+    return cannot_tell(state["job"].missing, again)
 
 
 def _workload(state: State) -> Workload:

@@ -18,12 +18,18 @@ from prompts_agent.record import Record
 from prompts_agent.trace.profile import Profile
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["Retrieved", "moves_of", "query", "recall"]
+__all__ = ["Cure", "Retrieved", "moves_of", "query", "recall"]
 
 RECIPES = 6
 """Recipes asked for: enough for three proposals to cite different ones."""
 MAX_CURES = 3
-_SAYS_NOTHING = frozenset({FindingKind.TRACE_TOO_POOR})
+
+
+class Cure(Record):
+    """A step that is no matter of sharding, and the findings that it treats."""
+
+    text: str
+    treats: tuple[FindingKind, ...]
 
 
 class Retrieved(Record):
@@ -32,13 +38,17 @@ class Retrieved(Record):
     evidence: tuple[Evidence, ...] = ()
     moves: dict[str, tuple[tuple[str, str], ...]] = Field(default_factory=dict)
     """Recipe id → (axis or knob, move); empty for a recipe that moves none."""
-    cures: tuple[str, ...] = ()
-    """Steps of recipes whose cure is not sharding."""
+    cures: tuple[Cure, ...] = ()
+    """Of the recipes whose cure is not sharding."""
+
+    def cures_of(self, kind: FindingKind) -> tuple[str, ...]:
+        """The steps against that finding, best first, at most MAX_CURES."""
+        return tuple(cure.text for cure in self.cures if kind in cure.treats)[:MAX_CURES]
 
 
 def query(findings: Sequence[Finding], workload: Workload | None, profile: Profile | None) -> Query:
     """The question: what is known of the job, with findings in the order of what they cost."""
-    kinds = dict.fromkeys(f.kind for f in findings if f.kind not in _SAYS_NOTHING)
+    kinds = dict.fromkeys(f.kind for f in findings)
     if workload is None:
         return Query(
             findings=tuple(kinds),
@@ -87,11 +97,11 @@ def recall(
     return Retrieved(
         evidence=evidence,
         moves={recipe.id: moves_of(recipe) for recipe in recipes},
-        cures=tuple(cure(recipe) for recipe in recipes if not recipe.sharding)[:MAX_CURES],
+        cures=tuple(_cure(recipe) for recipe in recipes if not recipe.sharding),
     )
 
 
-def cure(recipe: Recipe) -> str:
+def _cure(recipe: Recipe) -> Cure:
     """The recipe's title, and the first paragraph of what it says to change, on one line."""
     paragraph = " ".join(recipe.change.split("\n\n")[0].split())
-    return f"{recipe.title}: {paragraph}"
+    return Cure(text=f"{recipe.title}: {paragraph}", treats=recipe.applies.findings)

@@ -10,18 +10,21 @@ from typing import Any
 
 import pytest
 from agents_build import GB, exposed, op, parameter, profile, workload
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from prompts_agent.agents import nodes
 from prompts_agent.agents.graph import NODES, run_diagnosis, run_plan, run_profile
 from prompts_agent.agents.placeholders import placeholder_ids
 from prompts_agent.agents.report import Report
 from prompts_agent.agents.request import DiagnoseRequest
-from prompts_agent.agents.retriever import Retrieved
+from prompts_agent.agents.retriever import Cure, Retrieved
 from prompts_agent.errors import InputError
 from prompts_agent.knowledge.evidence import Evidence
+from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Mesh
-from prompts_agent.trace.profile import Breakdown, MeshAxisUse, Profile
+from prompts_agent.trace.profile import Breakdown, CollectiveKind, MeshAxisUse, Profile
 from prompts_agent.workload.workload import Objective
 
 FLAGS = DiagnoseRequest(model="llama3.1-8b", target="v5e:4x4", global_batch=32, sequence=2048)
@@ -30,7 +33,10 @@ RECALLED = Retrieved(
         Evidence(recipe_id="less-tensor", title="Less", score=1.0, source="https://a.example"),
     ),
     moves={"less-tensor": (("tensor", "lower"),)},
-    cures=("Offload less: keep it in HBM.",),
+    cures=(
+        Cure(text="Offload less: keep it in HBM.", treats=(FindingKind.HOST_TRANSFER,)),
+        Cure(text="Pad to fixed shapes.", treats=(FindingKind.RECOMPILING,)),
+    ),
 )
 
 
@@ -170,6 +176,7 @@ def test_offloading_that_dominates_is_answered_without_a_mesh() -> None:
     assert report.abstained.kind == "not_sharding"
     assert "600 ms" in report.abstained.text
     assert "Offload less: keep it in HBM." in report.abstained.next_steps
+    assert "Pad to fixed shapes." not in report.abstained.next_steps
 
 
 @pytest.mark.parametrize(
@@ -287,6 +294,33 @@ def test_importing_the_graph_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    shares=st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4),
+    uses=st.lists(
+        st.tuples(
+            st.sampled_from(list(CollectiveKind)),
+            st.sampled_from([None, "tensor", "fsdp", "fsdp+tensor", "axis0"]),
+        ),
+        max_size=3,
+        unique=True,
+    ),
+    known=st.booleans(),
+)
+def test_every_id_resolves_whatever_was_measured(
+    shares: list[float], uses: list[tuple[CollectiveKind, str | None]], known: bool
+) -> None:
+    names = ("compute_s", "host_transfer_s", "input_s", "idle_s")
+    traced = tensor_heavy(
+        breakdown=Breakdown(**dict(zip(names, shares, strict=True))),
+        collectives=tuple(exposed(kind, axis, shares[0] / 2) for kind, axis in uses),
+    )
+    request = DiagnoseRequest(workload=workload()) if known else DiagnoseRequest()
+    report = run_profile(traced, request)
+    resolved(report)
+    assert bool(report.proposals) is (report.abstained is None)
 
 
 def test_layouts_of_serving_are_planned_too() -> None:

@@ -16,6 +16,7 @@ from prompts_agent.agents.planner.case import Case
 from prompts_agent.agents.planner.decision import (
     already_best,
     cannot_tell,
+    dominating,
     not_sharding,
     nothing_fits,
     worth_proposing,
@@ -62,23 +63,24 @@ def test_a_loss_that_no_mesh_cures_is_the_answer_where_it_dominates(
 ) -> None:
     findings = [finding(seconds, sharding=False)]
     findings += [finding(s, sharding=True) for s in others]
-    answer = not_sharding(findings, ("Offload less.",))
-    assert (answer is not None) is abstains
-    if answer is not None:
+    first = dominating(findings)
+    assert (first is not None) is abstains
+    if first is not None:
+        answer = not_sharding(first, ("Offload less.",))
         assert answer.next_steps == ("Do less.", "Offload less.")
 
 
 def test_a_sharding_loss_is_planned_for() -> None:
-    assert not_sharding([finding(0.9, sharding=True)], ()) is None
-    assert not_sharding([finding(None, sharding=False)], ()) is None
-    assert not_sharding([], ()) is None
+    assert dominating([finding(0.9, sharding=True)]) is None
+    assert dominating([finding(None, sharding=False)]) is None
+    assert dominating([]) is None
 
 
 def test_what_is_missing_is_said() -> None:
     assert cannot_tell(()) is None
-    answer = cannot_tell(("Name the model: --model X.",))
+    answer = cannot_tell(("Name the model: --model X.",), ("Capture again.",))
     assert answer is not None
-    assert answer.next_steps == ("Name the model: --model X.",)
+    assert answer.next_steps == ("Name the model: --model X.", "Capture again.")
 
 
 def found(*of: Candidate, today: Candidate | None = None, legal: int = 9, **more: Any) -> Found:
@@ -146,7 +148,11 @@ def test_a_draft_answers_the_finding_on_the_axis_that_it_lowers() -> None:
         findings=findings,
         today=candidate(TODAY, time__tensor_exposed_s=0.5),
         axes={"mdl": Axis.TENSOR},
-        moves={"against": (("tensor", "raise"),), "for": (("tensor", "lower"),)},
+        moves={
+            "against": (("tensor", "raise"),),
+            "half": (("tensor", "lower"), ("data", "lower")),
+            "for": (("tensor", "lower"), ("fsdp", "raise"), ("context", "raise")),
+        },
     )
     best = draft(candidate(layout(fsdp=16), time__tensor_exposed_s=0.1), case)
     texts = [reason.text for reason in best.reasons]

@@ -99,9 +99,18 @@ def test_another_target_than_the_traces_is_not_calibrated() -> None:
     assert any("not calibrated" in text for text in job.caveats)
 
 
-def test_a_trace_of_another_mesh_than_the_files_baseline_calibrates_nothing() -> None:
+def test_a_baseline_that_breaks_a_rule_is_not_compared_with() -> None:
     job = resolve(DiagnoseRequest(workload=workload(baseline=layout(fsdp=16))), profile())
     assert job.workload is not None
-    assert job.workload.baseline == layout(fsdp=16)
+    assert job.workload.baseline is None
+    assert any("the global batch is 32" in text for text in job.caveats)
+
+
+def test_a_trace_of_another_mesh_than_the_files_baseline_calibrates_nothing() -> None:
+    # 32 sequences ÷ 16 shards = 1 × 2.
+    file = layout(fsdp=16).model_copy(update={"gradient_accumulation": 2})
+    job = resolve(DiagnoseRequest(workload=workload(baseline=file)), profile())
+    assert job.workload is not None
+    assert job.workload.baseline == file
     assert job.workload.baseline_measured is None
     assert any("calibrates" in text for text in job.caveats)

@@ -15,6 +15,7 @@ __all__ = [
     "MIN_GAIN",
     "already_best",
     "cannot_tell",
+    "dominating",
     "gain",
     "not_sharding",
     "nothing_fits",
@@ -31,8 +32,8 @@ MIN_GAIN = 1.02
 """Speed-up over today's layout; repeated runs of one layout differ by one or two percent."""
 
 
-def not_sharding(findings: Sequence[Finding], cures: Sequence[str]) -> Abstention | None:
-    """An abstention where the costliest finding is no matter of sharding and dominates the step.
+def dominating(findings: Sequence[Finding]) -> Finding | None:
+    """The costliest finding, where it is no matter of sharding and dominates the step.
 
     Losses are the seconds of all findings; they may overlap, which makes the test stricter.
     """
@@ -45,6 +46,11 @@ def not_sharding(findings: Sequence[Finding], cures: Sequence[str]) -> Abstentio
     dominates = seconds > DOMINANT_SHARE * lost and (first.share or 0.0) > MIN_STEP_SHARE
     if first.is_sharding or not dominates:
         return None
+    return first
+
+
+def not_sharding(first: Finding, cures: Sequence[str]) -> Abstention:
+    """The abstention for a loss that no mesh cures."""
     return Abstention(
         kind="not_sharding",
         text=f"{first.title}. That is most of what is lost, and no mesh would cure it.",
@@ -52,14 +58,16 @@ def not_sharding(findings: Sequence[Finding], cures: Sequence[str]) -> Abstentio
     )
 
 
-def cannot_tell(missing: Sequence[str]) -> Abstention | None:
-    """An abstention that says what to give, where the job itself is not known."""
+def cannot_tell(missing: Sequence[str], again: Sequence[str] = ()) -> Abstention | None:
+    """An abstention that says what to give, where the job itself is not known; `again` is how to
+    capture a trace that tells more.
+    """
     if not missing:
         return None
     return Abstention(
         kind="cannot_tell",
         text="This input does not say enough about the job to plan a mesh for it.",
-        next_steps=tuple(missing),
+        next_steps=(*missing, *again),
     )
 
 

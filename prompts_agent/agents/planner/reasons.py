@@ -120,11 +120,11 @@ def _terms(candidate: Candidate, case: Case) -> Iterator[Reason]:
 
 
 def _recipes(changes: Sequence[Change], case: Case) -> Iterator[Reason]:
-    """Recipes that ask for a move that the layout makes, and for the opposite of none."""
+    """Recipes whose change the layout makes, and the opposite of which it does nowhere."""
     done = {change.what: change.direction for change in changes}
     cited = 0
     for recipe_id, moves in case.moves.items():
-        agreed = [axis for axis, move in moves if _agrees(move, done.get(axis))]
+        agreed = _agreed(moves, done)
         if not agreed or cited == MAX_RECIPES:
             continue
         if recipe_conflicts((recipe_id,), tuple(changes), case.moves):
@@ -137,5 +137,15 @@ def _recipes(changes: Sequence[Change], case: Case) -> Iterator[Reason]:
         )
 
 
-def _agrees(move: str, direction: str | None) -> bool:
-    return direction == ("raise" if move == "raise" else "lower")
+def _agreed(moves: Sequence[tuple[str, str]], done: Mapping[str, str]) -> list[str]:
+    """What of a recipe the layout does; nothing where it leaves out the recipe's point.
+
+    What a recipe lowers is its point, and all of it has to be done; where it raises several axes
+    instead, they are often alternatives, and one is enough.
+    """
+    lowered = [axis for axis, move in moves if move != "raise"]
+    raised = [axis for axis, move in moves if move == "raise"]
+    grown = [axis for axis in raised if done.get(axis) == "raise"]
+    if any(done.get(axis) != "lower" for axis in lowered) or (raised and not grown):
+        return []
+    return [*lowered, *grown]
