@@ -199,9 +199,17 @@ def _choose_run(directory: Path) -> _Choice:
             f"{len(runs)} runs found; {run.directory} was read, the last by name. "
             f"Not read: {others}{more}"
         )
+    caveats += _elsewhere(tree, kind)
     files, notes = run.files_of_one_job()
     found = [InputFile(path=path, host=host_name(path, kind)) for path in files]
     return kind, found, readable(run.name), caveats + notes
+
+
+def _elsewhere(tree: Tree, chosen: TraceFormat) -> list[str]:
+    """Traces of other formats in directories without one of the chosen: they may be newer."""
+    known = {run.directory for run in tree.of(chosen)}
+    others = [run for run in tree.runs if run.directory not in known and run.format != chosen]
+    return [f"not read: the {run.format} trace in {run.directory}" for run in others[:4]]
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

@@ -83,6 +83,14 @@ def test_xspace_is_preferred_to_the_json_beside_it(tmp_path: Path) -> None:
     assert "in place of vm0.trace.json.gz" in named.caveats[0]
 
 
+def test_a_run_in_another_format_elsewhere_is_named(tmp_path: Path) -> None:
+    save(tmp_path / "run_1" / "vm0.xplane.pb", xspace())
+    save(tmp_path / "run_2" / "vm0.trace.json.gz", chrome())
+    found = discover([tmp_path])
+    assert found.format is TraceFormat.XSPACE
+    assert found.caveats == (f"not read: the chrome trace in {tmp_path / 'run_2'}",)
+
+
 def test_json_is_read_where_the_xspace_beside_it_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "vm0.xplane.pb").write_bytes(xspace(4).decode("utf-8", "replace").encode())
     json = save(tmp_path / "vm0.trace.json.gz", chrome())
