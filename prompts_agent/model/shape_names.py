@@ -50,7 +50,7 @@ _NAMES: dict[Role, str] = {
     "qkv_einsum",
     Role.Q: "q wq w_q q_proj query q_einsum",
     Role.K: "k wk w_k k_proj key",
-    Role.V: "v wv w_v v_proj",
+    Role.V: "v wv w_v v_proj value",
     Role.KV: "kv wkv w_kv kv_proj kv_einsum key_value",
     Role.O: "o w_o o_proj attn_out attn_vec_einsum linear_proj out out_proj",
     Role.IN: "wi wi_0 wi_1 w1 w3 w_1 w_3 w_in win up up_proj w_up wup gate_proj w_gate wgate fc1 "
@@ -61,7 +61,11 @@ _NAMES: dict[Role, str] = {
 }
 _ROLES: dict[str, Role] = {word: role for role, words in _NAMES.items() for word in words.split()}
 # Says how a weight is stored, not what it is.
-_STORAGE = {"kernel", "weight", "weights", "w", "value", "param", "params", "layer", "linear"}
+_STORAGE = {"kernel", "weight", "weights", "w", "param", "params", "layer", "linear"}
+# The output of attention or of the feed-forward block: the path has to say which.
+_AMBIGUOUS = {"wo", "c_proj", "dense"}
+# Of the words of storage, those that hold several weights.
+_CONTAINERS = {"weights", "params", "layer"}
 _OPTIMIZER = {
     "mu", "nu", "exp_avg", "exp_avg_sq", "opt", "opt_state", "opt_states", "optimizer", "optim",
     "optimizer_state", "momentum", "moments", "adam", "adamw", "ema", "ema_params", "grad", "grads",
@@ -119,9 +123,22 @@ def pattern(tokens: tuple[str, ...]) -> tuple[str, ...]:
     return tuple("#" if _LAYER.fullmatch(token) else token for token in tokens)
 
 
+def _words(tokens: tuple[str, ...]) -> list[str]:
+    """The words of a path that say what a weight is.
+
+    A last `value` behind a weight's name or `kernel` is where flax's nnx keeps the array; behind
+    anything else it is the value projection.
+    """
+    if len(tokens) > 1 and tokens[-1] == "value":
+        before = tokens[-2]
+        if before in _ROLES or before in _AMBIGUOUS or before in _STORAGE - _CONTAINERS:
+            tokens = tokens[:-1]
+    return [token for token in tokens if not token.isdigit() and token not in _STORAGE]
+
+
 def role_of(tokens: tuple[str, ...]) -> Role | None:
     """What the name says the weight is; None where it says nothing, and then the shape has to."""
-    words = [token for token in tokens if not token.isdigit() and token not in _STORAGE]
+    words = _words(tokens)
     if not words:
         return None
     last = words[-1]
@@ -131,9 +148,7 @@ def role_of(tokens: tuple[str, ...]) -> Role | None:
     if last in {"embedding", "embeddings"} and context:
         # `token_embedder.embedding` and `position_embedder.embedding` differ one word before.
         return Role.POSITIONS if context[-1].startswith(("pos", "wpe")) else Role.EMBEDDING
-    if last == "value":
-        return Role.V
-    if last in {"wo", "c_proj", "dense"}:
+    if last in _AMBIGUOUS:
         return Role.OUT if feed_forward else Role.O if attention else None
     if last == "linear_fc1":
         return None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from prompts_agent.errors import ModelError
 from prompts_agent.model.catalog import find_model
 from prompts_agent.model.from_shapes import InferredModel, ParameterShape, infer_model
+from prompts_agent.model.shape_names import Role, role_of, tokens_of
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -44,6 +45,50 @@ def test_the_small_job() -> None:
     model = infer(SMALL_JOB)
     small_job_is_told(model)
     assert any("head_dim 64" in assumption for assumption in model.assumptions)
+
+
+def test_dictionary_of_plain_words() -> None:
+    # 8 heads and 2 KV heads of 64, no context around the words, and "value" is a weight.
+    model = infer(
+        {
+            "weights['embedding']": (8192, 512),
+            "weights['query']": (4, 512, 512),
+            "weights['key']": (4, 512, 128),
+            "weights['value']": (4, 512, 128),
+            "weights['out']": (4, 512, 512),
+            "weights['gate']": (4, 512, 1408),
+            "weights['up']": (4, 512, 1408),
+            "weights['down']": (4, 1408, 512),
+            "weights['lm_head']": (512, 8192),
+        }
+    )
+    spec = model.spec
+    assert (spec.layers, spec.embed, spec.mlp, spec.vocab) == (4, 512, 1408, 8192)
+    assert (spec.heads, spec.kv_heads, spec.head_dim) == (8, 2, 64)
+    assert spec.gated_mlp
+    assert not spec.tied_embeddings
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("weights['value']", Role.V),
+        ("params.layers.attn.value.kernel", Role.V),
+        ("state.layers.q_proj.kernel.value", Role.Q),
+        ("state.layers.mlp.wo.value", Role.OUT),
+        ("model.layers.3.self_attn.o_proj.weight", Role.O),
+        ("model.layers.3.mlp.c_proj.weight", Role.OUT),
+        ("transformer.h.3.attn.c_proj.weight", Role.O),
+        ("decoder.layers.self_attention.linear_qkv.weight", Role.QKV),
+        ("params['wpe']['embedding']", Role.POSITIONS),
+        ("params['wte']['embedding']", Role.EMBEDDING),
+        ("params['block_sparse_moe']['gate']['kernel']", Role.ROUTER),
+        ("Arg_0.1", None),
+        ("", None),
+    ],
+)
+def test_roles(name: str, role: Role | None) -> None:
+    assert role_of(tokens_of(name)) is role
 
 
 def test_plain_names_and_inputs() -> None:
