@@ -168,6 +168,20 @@ def test_a_draft_answers_the_finding_on_the_axis_that_it_lowers() -> None:
     assert traced.fact(best.reasons[0].fact_ids[0]) is not None
 
 
+def test_a_collective_over_two_axes_is_answered_by_either_but_not_by_a_swap() -> None:
+    findings = analyse(profile(collectives=(exposed(axis="fsdp+tensor"),)), None)[1]
+    case = Case(training=True, findings=findings, today=candidate(layout(fsdp=4, tensor=4)))
+
+    def answers(shape: Layout) -> bool:
+        made = draft(candidate(shape), case)
+        return any(reason.text.startswith("Lowers") for reason in made.reasons)
+
+    assert answers(layout(data=4, fsdp=1, tensor=4))
+    assert not answers(layout(fsdp=8, tensor=2))
+    unknown = findings[0].model_copy(update={"axis": "fsdp+axis0"})
+    assert case.axes_of(unknown) == ()
+
+
 @pytest.mark.parametrize("objective", list(Objective))
 def test_every_draft_of_a_real_search_passes_its_critic(objective: Objective) -> None:
     job = workload(baseline=TODAY, objective=objective)

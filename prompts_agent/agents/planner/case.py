@@ -29,13 +29,18 @@ class Case:
     axes: Mapping[str, Axis] = field(default_factory=dict)
     """The trace's axis names → ours."""
 
-    def axis_of(self, finding: Finding) -> Axis | None:
-        """The axis that a finding is about, in our names; None where unknown or of several."""
+    def axes_of(self, finding: Finding) -> tuple[Axis, ...]:
+        """The axes that a finding is about, in our names; none where one of them is unknown.
+
+        A collective may span several: `data+fsdp`.
+        """
         if finding.axis is None:
-            return None
-        if finding.axis in self.axes:
-            return self.axes[finding.axis]
-        return Axis(finding.axis) if finding.axis in set(Axis) else None
+            return ()
+        known = {**{axis.value: axis for axis in Axis}, **self.axes}
+        names = finding.axis.split("+")
+        if any(name not in known for name in names):
+            return ()
+        return tuple(dict.fromkeys(known[name] for name in names))
 
 
 def directed_changes(before: Layout | None, after: Layout) -> tuple[Change, ...]:

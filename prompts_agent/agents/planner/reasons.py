@@ -47,10 +47,9 @@ def _answers(changes: Sequence[Change], case: Case) -> Iterator[Reason]:
 def _answer(finding: Finding, changes: Sequence[Change], case: Case) -> str | None:
     """The sentence that says how the changes answer that finding; None where they do not."""
     done = {change.what: change.direction for change in changes}
-    axis = case.axis_of(finding)
     match finding.kind:
-        case FindingKind.EXPOSED_COLLECTIVE if axis is not None and done.get(axis) == "lower":
-            return f"Lowers {AXIS_NOUN[axis]} ({{change:{axis}}}). {_measured(finding)}"
+        case FindingKind.EXPOSED_COLLECTIVE:
+            return _smaller_group(finding, case.axes_of(finding), done)
         case FindingKind.KV_HEADS_SPLIT | FindingKind.SMALL_MATMULS if (
             finding.is_sharding and done.get(Axis.TENSOR) == "lower"
         ):
@@ -67,8 +66,13 @@ def _answer(finding: Finding, changes: Sequence[Change], case: Case) -> str | No
     return None
 
 
-def _measured(finding: Finding) -> str:
-    return finding.title[0].upper() + finding.title[1:] + "."
+def _smaller_group(finding: Finding, axes: Sequence[Axis], done: Mapping[str, str]) -> str | None:
+    """Fewer devices take part in the collective: one of its axes is lowered and none is raised."""
+    lowered = [axis for axis in axes if done.get(axis) == "lower"]
+    if not lowered or any(done.get(axis) == "raise" for axis in axes):
+        return None
+    named = " and ".join(f"{AXIS_NOUN[axis]} ({{change:{axis}}})" for axis in lowered)
+    return f"Lowers {named}. {finding.title[0].upper()}{finding.title[1:]}."
 
 
 def _cut_finer(finding: Finding, done: Mapping[str, str]) -> str | None:

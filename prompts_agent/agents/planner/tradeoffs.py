@@ -68,10 +68,11 @@ def _knobs(changes: Sequence[Change]) -> Iterator[str]:
 def _findings(changes: Sequence[Change], case: Case) -> Iterator[str]:
     done = {change.what: change.direction for change in changes}
     for finding in case.findings:
-        axis = case.axis_of(finding)
-        exposed = finding.kind is FindingKind.EXPOSED_COLLECTIVE
-        if exposed and axis is not None and done.get(axis) == "raise":
-            yield f"{AXIS_NOUN[axis].capitalize()} grows, and {finding.title} already."
+        if finding.kind is not FindingKind.EXPOSED_COLLECTIVE:
+            continue
+        for axis in case.axes_of(finding):
+            if done.get(axis) == "raise":
+                yield f"{AXIS_NOUN[axis].capitalize()} grows, and {finding.title} already."
 
 
 def _uncertain(candidate: Candidate) -> Iterator[str]:
