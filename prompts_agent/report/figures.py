@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from prompts_agent.agents.report import Predicted, Proposal, Report, Rung
+import re
+
+from prompts_agent.agents.report import Predicted, Proposal, Report, Rung, Verdict
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.units import format_bytes, format_seconds
@@ -13,6 +15,7 @@ __all__ = [
     "hbm",
     "hbm_share",
     "headline",
+    "key_checks",
     "share",
     "short_sha",
     "speedup",
@@ -109,6 +112,16 @@ def headline(report: Report) -> str:
         within = f" (90 %: {bounds})" if bounds else ""
         return f"{title(best.layout)} is predicted at {time} a step{within}"
     return f"{title(best.layout)} is the best layout that was found"
+
+
+def key_checks(verdict: Verdict, most: int = 4) -> tuple[tuple[str, ...], int]:
+    """The checks that decide most often, memory and compiler, after the first ones; and how many
+    are left out.
+    """
+    decisive = [c for c in verdict.checks if re.search(r"memory|HBM|compil", c)][:most]
+    rest = [c for c in verdict.checks if c not in decisive]
+    shown = (*rest[: max(0, most - len(decisive))], *decisive)
+    return shown, len(verdict.checks) - len(shown)
 
 
 def term_name(name: str) -> str:

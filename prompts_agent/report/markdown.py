@@ -29,7 +29,7 @@ from prompts_agent.units import format_bytes, format_seconds
 
 __all__ = ["code", "escaped", "markdown_text"]
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$^=])")
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _BREAK = "\u200b"
 """A zero-width space: GitHub turns `@name`, `#1`, `GH-1`, `:tada:` and addresses into links and
@@ -58,8 +58,8 @@ def escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """A code span; backticks become quotes, because a fence of them could be outgrown. `|` is
-    written as the table-safe `\\|` does not render inside spans, so it becomes a broken bar.
+    """A code span. Backticks would end it and become quotes; `|` would end a table's cell and
+    becomes a broken bar.
     """
     return "`" + plain(text).replace("`", "'").replace("|", "¦").strip() + "`"
 
@@ -237,8 +237,7 @@ def _search(report: Report) -> str:
     if report.search is not None:
         found = report.search
         lines.append(
-            f"- {found.legal:,} legal layouts, {found.fit:,} of them fit, "
-            f"{found.considered:,} drafted for the critic"
+            f"- {found.considered:,} layouts considered, {found.legal:,} legal, {found.fit:,} fit"
         )
     for rejection in report.rejected:
         why = escaped("; ".join(rejection.reasons))
@@ -254,7 +253,8 @@ def _foot(report: Report) -> str:
     read = "no trace"
     if report.trace is not None:
         trace = report.trace
-        read = f"{escaped(trace.format)} {code(short_sha(trace.sha256))}, {format_bytes(trace.size_bytes)}"
+        sha, size = code(short_sha(trace.sha256)), format_bytes(trace.size_bytes)
+        read = f"{escaped(trace.format)} {sha}, {size}"
     return f"<sub>prompts {escaped(report.tool_version)} · {read}</sub>"
 
 

@@ -19,7 +19,7 @@ STYLES = {
     "host transfer": "magenta",
     "input": "yellow",
     "idle": "blue",
-    UNATTRIBUTED: "bright_black",
+    UNATTRIBUTED: "dim",
 }
 # Without colour each part has a pattern of its own.
 PATTERNS = {
@@ -58,9 +58,9 @@ def step_bar(pen: Pen, parts: StepParts, width: int) -> RenderableType:
     unknown = [label for label, seconds in parts.parts if seconds is None]
     rows: list[RenderableType] = [bar, Columns(legend, padding=(0, 3), expand=False)]
     if none:
-        rows.append(pen.text("none of it: " + ", ".join(none), "bright_black"))
+        rows.append(pen.text("none of it: " + ", ".join(none), "dim"))
     if unknown:
-        rows.append(pen.text("unknown: " + ", ".join(unknown), "italic bright_black"))
+        rows.append(pen.text("unknown: " + ", ".join(unknown), "italic dim"))
     return Group(*rows)
 
 
@@ -73,7 +73,7 @@ def fill_bar(pen: Pen, value: float, width: int) -> Text:
         empty = "━"
     bar = Text(no_wrap=True)
     bar.append(full * done, style)
-    bar.append(empty * (width - done), "bright_black")
+    bar.append(empty * (width - done), "dim")
     return bar
 
 

@@ -33,8 +33,8 @@ def _evidence(pen: Pen, report: Report) -> RenderableType | None:
     for item in report.evidence:
         rows.append(pen.join(pen.text(item.title, "bold"), f" [r:{item.recipe_id}]"))
         if item.reasons:
-            why = "because " + "; ".join(item.reasons)
-            rows.append(indented(pen.text(why, "bright_black")))
+            why = "; ".join(item.reasons)
+            rows.append(indented(pen.text(why, "dim")))
         rows.append(indented(Text(pen.safe(item.source), style="blue", overflow="fold")))
     return Group(heading(pen, "Evidence"), indented(Group(*rows)))
 
@@ -43,15 +43,14 @@ def _references(pen: Pen, report: Report) -> RenderableType | None:
     entries = [entry for entry in references(report) if not entry.mark.startswith("r:")]
     if not entries:
         return None
-    rows = []
-    for entry in entries:
-        rows.append(
-            pen.join(
-                pen.text(f"[{entry.mark}] ", "cyan"),
-                pen.text(entry.value, "bold"),
-                pen.text(f"  {entry.source}", "bright_black"),
-            )
+    rows = [
+        pen.join(
+            pen.text(f"[{entry.mark}]  ", "cyan"),
+            pen.text(entry.value, "bold"),
+            pen.text(f"  {entry.source}", "dim"),
         )
+        for entry in entries
+    ]
     return Group(heading(pen, "References"), indented(Group(*rows)))
 
 
@@ -79,12 +78,8 @@ def _search(pen: Pen, report: Report) -> RenderableType | None:
     rows: list[Text] = []
     if search is not None:
         took = "" if search.wall_s is None else f", in {search.wall_s:.1f} s"
-        rows.append(
-            pen.text(
-                f"{search.legal:,} legal layouts, {search.fit:,} of them fit, {search.considered:,} "
-                f"drafted for the critic{took}"
-            )
-        )
+        counts = f"{search.considered:,} layouts considered, {search.legal:,} legal, "
+        rows.append(pen.text(f"{counts}{search.fit:,} fit{took}"))
     rows += [
         pen.join(
             "sent back in round ",

@@ -23,7 +23,7 @@ def findings_section(pen: Pen, report: Report) -> RenderableType | None:
         return None
     facts = fact_values(report)
     table = Table.grid(padding=(0, 1, 0, 0), expand=True)
-    table.add_column(style="bright_black", justify="right", width=2)
+    table.add_column(style="dim", justify="right", width=2)
     table.add_column(ratio=1, overflow="fold")
     for number, finding in enumerate(report.findings, 1):
         lines: list[RenderableType] = [
@@ -33,7 +33,7 @@ def findings_section(pen: Pen, report: Report) -> RenderableType | None:
         ]
         if finding.fact_ids:
             cited = " ".join(f"[f:{fact_id}]" for fact_id in finding.fact_ids)
-            lines.append(pen.text(cited, "bright_black"))
+            lines.append(pen.text(cited, "dim"))
         if number < len(report.findings):
             lines.append(Text())
         table.add_row(str(number), Group(*lines))
@@ -43,7 +43,7 @@ def findings_section(pen: Pen, report: Report) -> RenderableType | None:
 def _stakes(pen: Pen, finding: Finding) -> Text:
     pieces = []
     if finding.seconds_per_step is None:
-        pieces.append(pen.text("seconds unknown", "bright_black"))
+        pieces.append(pen.text("seconds unknown", "dim"))
     else:
         pieces.append(
             pen.text(f"up to {format_seconds(finding.seconds_per_step)} a step", "yellow")

@@ -34,7 +34,7 @@ def answer(pen: Pen, report: Report) -> RenderableType:
             pen.text(
                 f"{best.rung} · {hbm(best.predicted)} HBM · first of {count} "
                 f"proposal{'s' if count > 1 else ''}",
-                "bright_black",
+                "dim",
             )
         )
     return Panel(
@@ -77,7 +77,8 @@ def _device(report: Report) -> str:
         return "unknown"
     job = "unknown" if profile.devices_in_job is None else str(profile.devices_in_job)
     hosts = f"{profile.hosts} host{'s' if profile.hosts != 1 else ''}"
-    return f"{profile.device_label}: {profile.devices_in_trace} in the trace, {job} in the job, {hosts}"
+    seen = f"{profile.devices_in_trace} in the trace"
+    return f"{profile.device_label}: {seen}, {job} in the job, {hosts}"
 
 
 def _today(pen: Pen, baseline: Baseline) -> Text:
@@ -90,7 +91,7 @@ def _today(pen: Pen, baseline: Baseline) -> Text:
         )
     if baseline.hbm_bytes is not None:
         pieces.append(pen.text(f"{format_bytes(baseline.hbm_bytes)} HBM"))
-    pieces.append(pen.text(f"from {baseline.source}", "bright_black"))
+    pieces.append(pen.text(f"from {baseline.source}", "dim"))
     return pen.join(*pieces, separator=" · ")
 
 
@@ -118,7 +119,7 @@ def step_section(pen: Pen, report: Report, width: int) -> RenderableType | None:
                 pen.text(
                     f"{step.count} runs of {step.program}, median {format_seconds(step.median_s)}, "
                     f"{spread}",
-                    "bright_black",
+                    "dim",
                 )
             )
         )

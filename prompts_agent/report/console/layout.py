@@ -21,7 +21,7 @@ def heading(pen: Pen, title: str, style: str = "bold") -> RenderableType:
         pen.text(title, style),
         align="left",
         characters="-" if pen.ascii_only else "─",
-        style="bright_black",
+        style="dim",
     )
 
 
@@ -33,7 +33,7 @@ def indented(content: RenderableType, by: int = 2) -> Padding:
 def grid(pen: Pen, rows: Iterable[tuple[str, RenderableType]], width: int = 9) -> Table:
     """Labels on the left, content on the right, wrapped in its own column."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    table.add_column(style="bright_black", no_wrap=True, width=width)
+    table.add_column(style="dim", no_wrap=True, width=width)
     table.add_column(ratio=1, overflow="fold")
     for label, content in rows:
         table.add_row(pen.text(label), content)
@@ -46,7 +46,7 @@ def bullets(pen: Pen, items: Iterable[Text]) -> Group:
     rows = []
     for item in items:
         table = Table.grid(padding=(0, 1, 0, 0), expand=True)
-        table.add_column(style="bright_black", width=1)
+        table.add_column(style="dim", width=1)
         table.add_column(ratio=1, overflow="fold")
         table.add_row(Text(mark), item)
         rows.append(table)

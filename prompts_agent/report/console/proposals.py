@@ -15,6 +15,7 @@ from prompts_agent.report.figures import (
     RUNG_WORDS,
     hbm,
     hbm_share,
+    key_checks,
     speedup,
     step_terms,
     step_time,
@@ -54,14 +55,16 @@ def _table(pen: Pen, proposals: tuple[Proposal, ...], width: int) -> Table:
         box=box.ASCII_DOUBLE_HEAD if pen.ascii_only else box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1),
-        header_style="bright_black",
-        border_style="bright_black",
+        header_style="dim",
+        border_style="dim",
         show_edge=False,
     )
     table.add_column("", justify="right", style="bold")
     table.add_column("mesh", overflow="fold")
     table.add_column("step (90 %)" if wide else "step", justify="left")
-    table.add_column("speedup", justify="left")
+    gains = any(proposal.predicted.speedup is not None for proposal in proposals)
+    if gains:
+        table.add_column("speedup", justify="left")
     if wide:
         table.add_column("HBM", no_wrap=True)
     table.add_column("checked")
@@ -70,8 +73,10 @@ def _table(pen: Pen, proposals: tuple[Proposal, ...], width: int) -> Table:
             pen.text(str(proposal.rank)),
             pen.text(title(proposal.layout), "bold"),
             _figure(pen, step_time(proposal.predicted), stacked=not wide),
-            _figure(pen, speedup(proposal.predicted), stacked=not wide, style="bold green"),
         ]
+        if gains:
+            gain = speedup(proposal.predicted)
+            cells.append(_figure(pen, gain, stacked=not wide, style="bold green"))
         if wide:
             bar = fill_bar(pen, hbm_share(proposal.predicted), 10)
             used = f"{100 * hbm_share(proposal.predicted):.0f} %"
@@ -83,9 +88,9 @@ def _table(pen: Pen, proposals: tuple[Proposal, ...], width: int) -> Table:
 
 def _figure(pen: Pen, figure: tuple[str, str], *, stacked: bool, style: str = "bold") -> Text:
     value, bounds = figure
-    pieces = [pen.text(value, style if value != "unknown" else "italic bright_black")]
+    pieces = [pen.text(value, style if value != "unknown" else "italic dim")]
     if bounds:
-        pieces.append(pen.text(bounds, "bright_black"))
+        pieces.append(pen.text(bounds, "dim"))
     return Text("\n" if stacked else "  ").join(pieces)
 
 
@@ -120,8 +125,8 @@ def _changes(pen: Pen, changes: tuple[Change, ...]) -> RenderableType:
     for change in changes:
         moved = Text()
         if change.before is not None:
-            moved.append(pen.safe(change.before), "bright_black")
-            moved.append(f" {arrow} ", "bright_black")
+            moved.append(pen.safe(change.before), "dim")
+            moved.append(f" {arrow} ", "dim")
         moved.append(pen.safe(change.after), "bold")
         table.add_row(pen.text(change.what.replace("_", " ")), moved)
     return table
@@ -129,7 +134,7 @@ def _changes(pen: Pen, changes: tuple[Change, ...]) -> RenderableType:
 
 def _reason(pen: Pen, reason: Reason, facts: dict[str, Fact]) -> Text:
     cited = " ".join(f"[{mark}]" for mark in marks(reason))
-    return pen.join(filled(reason.text, facts), " ", pen.text(cited, "bright_black"))
+    return pen.join(filled(reason.text, facts), " ", pen.text(cited, "dim"))
 
 
 def _checked(pen: Pen, proposal: Proposal) -> RenderableType:
@@ -138,10 +143,10 @@ def _checked(pen: Pen, proposal: Proposal) -> RenderableType:
     )
     lines: list[RenderableType] = [rung]
     tick = "+ " if pen.ascii_only else "✓ "
-    lines += [
-        pen.join(pen.text(tick, "green"), pen.text(check, "bright_black"))
-        for check in proposal.verdict.checks
-    ]
+    shown, more = key_checks(proposal.verdict)
+    lines += [pen.join(pen.text(tick, "green"), pen.text(check, "dim")) for check in shown]
+    if more:
+        lines.append(pen.text(f"  and {more} more, all in the JSON report", "dim"))
     lines += [pen.join(pen.text("! ", "red"), text) for text in proposal.verdict.contradictions]
     return Group(*lines)
 
@@ -149,12 +154,11 @@ def _checked(pen: Pen, proposal: Proposal) -> RenderableType:
 def _config(pen: Pen, config: Config) -> RenderableType:
     """No frame around it, so that it can be copied. Lines are never wrapped."""
     lines = [
-        Text(pen.safe_line(line), no_wrap=True, overflow="ignore")
-        for line in config.text.splitlines()
+        Text(pen.safe(line), no_wrap=True, overflow="ignore") for line in config.text.splitlines()
     ]
     rows: list[RenderableType] = [heading(pen, f"Proposal 1 for {config.framework}"), *lines]
     if config.check_command is not None:
         rows += [Text(), pen.text("Check it before you run it:", "bold")]
         rows.append(Text(pen.safe(config.check_command), overflow="fold"))
-    rows += [pen.text(note, "bright_black") for note in config.notes]
+    rows += [pen.text(note, "dim") for note in config.notes]
     return Group(*rows)

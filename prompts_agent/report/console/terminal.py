@@ -51,16 +51,14 @@ class Pen:
         shown = plain(text)
         return to_ascii(shown) if self.ascii_only else shown
 
-    def safe_line(self, line: str) -> str:
-        """One line of a config: as `safe`, with its indentation."""
-        indent = len(line) - len(line.lstrip(" "))
-        return " " * indent + self.safe(line)
-
     def join(self, *pieces: Text | str, separator: str = "") -> Text:
         """Pieces in a row; strings are scrubbed like everything else."""
-        texts = [self.text(piece) if isinstance(piece, str) else piece for piece in pieces]
-        between = to_ascii(separator) if self.ascii_only else separator
-        return Text(between, style="dim").join(texts)
+        joined = Text()
+        for number, piece in enumerate(pieces):
+            if number and separator:
+                joined.append(self.safe(separator), "dim")
+            joined.append_text(self.text(piece) if isinstance(piece, str) else piece)
+        return joined
 
 
 def pen_of(console: Console) -> Pen:

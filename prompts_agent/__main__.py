@@ -1,0 +1,5 @@
+"""`python -m prompts_agent` is `prompts`."""
+
+from prompts_agent.cli.main import main
+
+main()

@@ -1,0 +1,68 @@
+"""`prompts diagnose`: reads traces, says what the job waits for, proposes layouts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prompts_agent.cli import options
+from prompts_agent.cli.run import run
+
+__all__ = ["diagnose"]
+
+
+def diagnose(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Trace files, run directories or log directories."),
+    ],
+    format_name: options.Format = None,
+    output: options.Output = None,
+    force: options.Force = False,
+    top: options.Top = 3,
+    objective: options.Objective = None,
+    target: options.Target = None,
+    model: options.Model = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            metavar="FILE",
+            help="A workload file; flags beside it replace its fields.",
+            show_default=False,
+        ),
+    ] = None,
+    phase: options.Phase = None,
+    batch: options.Batch = None,
+    sequence: options.Sequence = None,
+    framework: options.Framework = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Say what a job waits for, from its trace, and propose better layouts.
+
+    Exit codes: 0 done, 2 wrong input, 3 the trace was read and cannot tell.
+    """
+    flags = {
+        "model": model,
+        "target": target,
+        "phase": phase,
+        "objective": objective,
+        "global_batch": batch,
+        "sequence": sequence,
+        "top": top,
+    }
+    run(
+        tuple(paths),
+        workload,
+        flags,
+        framework=framework,
+        format_name=format_name,
+        output=output,
+        force=force,
+        quiet=quiet,
+        verbose=verbose,
+    )

@@ -1,0 +1,110 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+__all__ = [
+    "Batch",
+    "Force",
+    "Format",
+    "FormatName",
+    "Framework",
+    "FrameworkName",
+    "Model",
+    "Objective",
+    "ObjectiveName",
+    "Output",
+    "Phase",
+    "PhaseName",
+    "Quiet",
+    "Sequence",
+    "Target",
+    "Top",
+    "Verbose",
+]
+
+# Spelled here, because the enums and tables that they mirror would load half the package for
+# --help; tests hold the two together.
+FormatName = Literal["text", "json", "markdown"]
+ObjectiveName = Literal["throughput", "latency", "fit", "cost"]
+PhaseName = Literal["pretrain", "posttrain", "prefill", "decode", "serve"]
+FrameworkName = Literal["jax", "maxtext", "megatron", "vllm"]
+
+Format = Annotated[
+    FormatName | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="How to print the report. Default: by the suffix of --output, else text.",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write here instead of to stdout, all or nothing.",
+        show_default=False,
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Let --output replace a file.")]
+Top = Annotated[int, typer.Option("--top", min=1, max=10, help="How many layouts to propose.")]
+Objective = Annotated[
+    ObjectiveName | None,
+    typer.Option(
+        "--objective",
+        help="What is better. Default: throughput, or what the workload says.",
+        show_default=False,
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="TOPOLOGY",
+        help="The devices to plan for: v5e:4x4, 2*v5p:8x8x8, h100:8x8 (nodes x GPUs).",
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME|FILE",
+        help="A model's name, or the path of its config.json.",
+        show_default=False,
+    ),
+]
+Phase = Annotated[
+    PhaseName | None,
+    typer.Option("--phase", help="What the job does with the model.", show_default=False),
+]
+Batch = Annotated[
+    int | None,
+    typer.Option(
+        "--batch", min=1, help="Sequences per step, or in flight when serving.", show_default=False
+    ),
+]
+Sequence = Annotated[
+    int | None,
+    typer.Option("--sequence", min=1, help="Tokens per sequence.", show_default=False),
+]
+Framework = Annotated[
+    FrameworkName | None,
+    typer.Option(
+        "--framework",
+        help="Write each proposal for this framework. Default: by the phase and the trace.",
+        show_default=False,
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Progress as lines on stderr, and how long it took."),
+]

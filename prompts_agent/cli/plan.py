@@ -1,0 +1,62 @@
+"""`prompts plan`: proposes layouts for a workload file, without a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prompts_agent.cli import options
+from prompts_agent.cli.run import run
+
+__all__ = ["plan"]
+
+
+def plan(
+    workload: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[WORKLOAD.yaml]",
+            help="A workload file; or give --model, --target, --phase, --batch and --sequence.",
+            show_default=False,
+        ),
+    ] = None,
+    format_name: options.Format = None,
+    output: options.Output = None,
+    force: options.Force = False,
+    top: options.Top = 3,
+    objective: options.Objective = None,
+    target: options.Target = None,
+    model: options.Model = None,
+    phase: options.Phase = None,
+    batch: options.Batch = None,
+    sequence: options.Sequence = None,
+    framework: options.Framework = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Propose layouts for a workload, without a trace.
+
+    Exit codes: 0 done, 2 wrong input, 3 the workload says too little.
+    """
+    flags = {
+        "model": model,
+        "target": target,
+        "phase": phase,
+        "objective": objective,
+        "global_batch": batch,
+        "sequence": sequence,
+        "top": top,
+    }
+    run(
+        (),
+        workload,
+        flags,
+        framework=framework,
+        format_name=format_name,
+        output=output,
+        force=force,
+        quiet=quiet,
+        verbose=verbose,
+    )

@@ -1,0 +1,110 @@
+"""What `diagnose` and `plan` have in common: a request, the agents, a report in some format."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from prompts_agent.cli.options import FormatName, FrameworkName
+from prompts_agent.cli.output import check_output, stdout_is_unicode, write_result
+from prompts_agent.cli.progress import progress
+
+if TYPE_CHECKING:
+    from prompts_agent.agents.report import Report
+    from prompts_agent.model.spec import ModelSpec
+    from prompts_agent.workload.workload import Workload
+
+__all__ = ["exit_code_of_report", "format_of", "run", "write_report"]
+
+_SUFFIXES: dict[str, FormatName] = {".json": "json", ".md": "markdown", ".markdown": "markdown"}
+
+
+def format_of(chosen: FormatName | None, output: Path | None) -> FormatName:
+    """What was chosen; else what the output's suffix says; else text."""
+    if chosen is not None:
+        return chosen
+    return _SUFFIXES.get(output.suffix.lower(), "text") if output is not None else "text"
+
+
+def run(
+    paths: tuple[Path, ...],
+    workload_file: Path | None,
+    flags: dict[str, Any],
+    *,
+    framework: FrameworkName | None,
+    format_name: FormatName | None,
+    output: Path | None,
+    force: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Diagnose `paths`, or plan where there are none; write the report; exit with its code."""
+    check_output(output, force=force)
+    with progress(quiet=quiet, verbose=verbose) as tell:
+        from prompts_agent.agents.graph import run_diagnosis, run_plan
+        from prompts_agent.agents.request import DiagnoseRequest
+        from prompts_agent.emit.registry import with_configs
+
+        workload = _workload(workload_file)
+        request = DiagnoseRequest(paths=paths, workload=workload, timings=verbose, **flags)
+        report = run_diagnosis(request, tell) if paths else run_plan(request, tell)
+        report = with_configs(report, framework, _model(workload, flags.get("model")))
+    write_report(report, format_of(format_name, output), output, force=force)
+    code = exit_code_of_report(report)
+    if code:
+        raise typer.Exit(code)
+
+
+def _workload(path: Path | None) -> Workload | None:
+    if path is None:
+        return None
+    from prompts_agent.workload.yaml import load_workload
+
+    return load_workload(path)
+
+
+def _model(workload: Workload | None, model: str | None) -> ModelSpec | None:
+    """The model as the user gave it; a report keeps only its name."""
+    if model is not None and model.endswith(".json"):
+        from prompts_agent.model.hf_config import from_hf_config
+
+        return from_hf_config(Path(model))
+    return workload.model if workload is not None and model is None else None
+
+
+def write_report(
+    report: Report, format_name: FormatName, output: Path | None, *, force: bool
+) -> None:
+    """The report in that format, on stdout or in the file."""
+    if format_name == "json":
+        from prompts_agent.report.json_text import json_text
+
+        plain = output is None and not stdout_is_unicode()
+        write_result(json_text(report, ascii_only=plain), output, force=force)
+    elif format_name == "markdown":
+        from prompts_agent.report.markdown import markdown_text
+
+        write_result(markdown_text(report), output, force=force)
+    elif output is not None:
+        from prompts_agent.report.console.page import page_text
+
+        write_result(page_text(report), output, force=force)
+    else:
+        from prompts_agent.report.console.page import print_report
+        from prompts_agent.report.console.terminal import result_console
+
+        print_report(report, result_console(sys.stdout))
+        sys.stdout.flush()
+
+
+def exit_code_of_report(report: Report) -> int:
+    """3 where the input was read and told nothing; every other answer is one."""
+    from prompts_agent.errors import ExitCode
+    from prompts_agent.knowledge.vocabulary import FindingKind
+
+    told = [f for f in report.findings if f.kind is not FindingKind.TRACE_TOO_POOR]
+    silent = report.abstained is not None and report.abstained.kind == "cannot_tell" and not told
+    return int(ExitCode.NOT_DIAGNOSABLE if silent else ExitCode.DONE)
