@@ -88,7 +88,9 @@ def _weights(
     floats = [
         Weight(tokens_of(parameter.name), parameter.global_shape)
         for parameter in parameters
-        if parameter.dtype.lower().startswith(_FLOATS) and parameter.global_shape
+        if parameter.dtype.lower().startswith(_FLOATS)
+        and parameter.global_shape
+        and min(parameter.global_shape) > 0
     ]
     kept = [weight for weight in floats if not is_optimizer_state(weight.tokens)]
     matrices = [weight for weight in kept if len(weight.dims) >= 2]

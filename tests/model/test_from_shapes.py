@@ -337,3 +337,29 @@ def test_stacked_shapes_round_trip(
     spec = infer(shapes).spec
     assert (spec.layers, spec.embed, spec.heads, spec.head_dim) == (layers, embed, heads, head_dim)
     assert (spec.mlp, spec.vocab, spec.gated_mlp) == (mlp, vocab, gated)
+
+
+NAMES = (
+    " emb qkv o wq wk wv w1 w2 w3 gate_up moe.wi moe.router layers.0.q layers.1.q layers.0.mlp.wo "
+    "norm.scale lm_head layers_3.kv"
+).split(" ")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(NAMES),
+            st.lists(st.sampled_from([0, 1, 2, 3, 4, 8, 16, 24, 48]), max_size=4),
+        ),
+        max_size=20,
+    )
+)
+def test_any_shapes_are_told_or_refused(listed: list[tuple[str, list[int]]]) -> None:
+    shapes = [
+        ParameterShape(name=name, dtype="f32", global_shape=tuple(shape)) for name, shape in listed
+    ]
+    try:
+        model = infer_model(shapes)
+    except ModelError:
+        return
+    assert model.spec.layers >= 1
