@@ -20,6 +20,7 @@ _KINDS = {
     "ragged-all-to-all": "all-to-all",
     "collective-permute": "collective-permute",
     "collective-broadcast": "collective-broadcast",
+    "send-recv": "send-recv",
     "send": "send-recv",
     "recv": "send-recv",
 }

@@ -13,7 +13,7 @@ from prompts_agent.trace.hlo.groups import DeviceGroups, Groups, mesh_groups
 from prompts_agent.trace.hlo.partition import partition_cuts
 from prompts_agent.trace.hlo.sharding import Sharding
 
-__all__ = ["Mesh", "find_mesh", "infer_mesh"]
+__all__ = ["Mesh", "find_mesh", "has_names", "infer_mesh"]
 
 # Partitions over more axes than this are not looked for: no collective of a real program spans
 # them, and the subsets double with each axis.
@@ -89,8 +89,8 @@ def find_mesh(
 ) -> Mesh | None:
     """The mesh that most groups (or else shardings) name; otherwise the one that they imply."""
     groups, shardings = list(groups), list(shardings)
-    named = Counter(g.mesh for g in groups if g.mesh and _has_names(g.mesh))
-    named = named or Counter(s.mesh for s in shardings if s.mesh and _has_names(s.mesh))
+    named = Counter(g.mesh for g in groups if g.mesh and has_names(g.mesh))
+    named = named or Counter(s.mesh for s in shardings if s.mesh and has_names(s.mesh))
     if named:
         # Of equally frequent meshes the one with most axes: it tells most.
         mesh = max(named, key=lambda m: (named[m], len(m), m))
@@ -99,7 +99,7 @@ def find_mesh(
     return infer_mesh([g.groups for g in groups], [s.cuts for s in shardings], device_count)
 
 
-def _has_names(mesh: tuple[tuple[str, int], ...]) -> bool:
+def has_names(mesh: tuple[tuple[str, int], ...]) -> bool:
     """Whether anybody named it: XLA invents axis_0, axis_1… for what it derives itself."""
     return not all(_PLACEHOLDER.fullmatch(name) for name, _ in mesh)
 

@@ -6,27 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from prompts_agent.trace.hlo.dots import DotDims
 from prompts_agent.trace.hlo.groups import DeviceGroups
 from prompts_agent.trace.hlo.mesh import Mesh, find_mesh
 from prompts_agent.trace.hlo.shape import Shape
 from prompts_agent.trace.hlo.sharding import Sharding
 
 __all__ = ["DotDims", "HloProgram", "Instruction", "Parameter", "ProgramMemory"]
-
-
-@dataclass(frozen=True, slots=True)
-class DotDims:
-    """A matmul's sizes: `batch` matrices of m × k times k × n."""
-
-    batch: int
-    m: int
-    n: int
-    k: int
-
-    @property
-    def flops(self) -> int:
-        """A multiply and an add for each of batch × m × n × k."""
-        return 2 * self.batch * self.m * self.n * self.k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +86,21 @@ class HloProgram:
         return {i.name: i for body in self.computations.values() for i in body}
 
     @cached_property
+    def groups(self) -> list[DeviceGroups]:
+        """Of all its collectives."""
+        return [i.groups for i in self.instructions.values() if i.groups is not None]
+
+    @property
+    def shardings(self) -> list[Sharding]:
+        """Of the parameters that have one."""
+        return [p.sharding for p in self.parameters if p.sharding is not None]
+
+    @cached_property
     def mesh(self) -> Mesh | None:
-        """The mesh in use, None where one device runs the program or nothing tells."""
-        groups = [i.groups for i in self.instructions.values() if i.groups is not None]
-        shardings = [p.sharding for p in self.parameters if p.sharding is not None]
-        if not groups and not shardings:
+        """The mesh in use, None where one device runs the program or nothing in it tells."""
+        if not self.groups and not any(s.cuts or s.mesh for s in self.shardings):
             return None
-        return find_mesh(groups, shardings, self.device_count)
+        return find_mesh(self.groups, self.shardings, self.device_count)
 
     def called(self, instruction: Instruction) -> Iterator[Instruction]:
         """Instructions of the computations that it calls, to any depth."""

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
-from math import prod
 from typing import Any
 
 from prompts_agent.errors import DamagedTraceError
+from prompts_agent.trace.hlo.dots import DotDims, convolution_dims, dot_dims
 from prompts_agent.trace.hlo.groups import groups_from_proto
-from prompts_agent.trace.hlo.program import (
-    DotDims,
-    HloProgram,
-    Instruction,
-    Parameter,
-    ProgramMemory,
-)
+from prompts_agent.trace.hlo.program import HloProgram, Instruction, Parameter, ProgramMemory
 from prompts_agent.trace.hlo.shape import HOST_MEMORY_SPACE, Shape, shape_from_proto
 from prompts_agent.trace.hlo.sharding import Sharding, sharding_from_proto
 from prompts_agent.trace.xspace.messages import hlo_proto
 
-__all__ = ["dot_dims", "read_hlo_proto"]
+__all__ = ["read_hlo_proto"]
 
 _HBM_COLOR = 0
 
@@ -73,8 +67,8 @@ def _instruction(
     operands = [by_id[k] for k in proto.operand_ids if k in by_id]
     shape = shape_from_proto(proto.shape)
     dot = None
-    if proto.opcode == "dot":
-        dot = _dot(proto.dot_dimension_numbers, [shape_from_proto(o.shape) for o in operands[:2]])
+    if proto.opcode in ("dot", "convolution"):
+        dot = _matmul(proto, [shape_from_proto(o.shape) for o in operands[:2]], shape)
     attributes = proto.frontend_attributes.map
     return Instruction(
         name=proto.name,
@@ -105,38 +99,27 @@ def _trip_count(backend_config: bytes) -> int | None:
     return int(found[1]) if found else None
 
 
-def _dot(numbers: Any, operands: list[Shape]) -> DotDims | None:
+def _matmul(proto: Any, operands: list[Shape], result: Shape) -> DotDims | None:
     if len(operands) < 2:
         return None
+    if proto.opcode == "convolution":
+        if any(map(_moves_edges, proto.window.dimensions)):
+            return None
+        numbers = proto.convolution_dimension_numbers
+        output_feature = numbers.kernel_output_feature_dimension
+        return convolution_dims(operands[0], operands[1], result, output_feature)
+    numbers = proto.dot_dimension_numbers
     return dot_dims(
-        operands[0].dims,
-        operands[1].dims,
-        list(numbers.lhs_contracting_dimensions),
-        list(numbers.rhs_contracting_dimensions),
-        list(numbers.lhs_batch_dimensions),
-        list(numbers.rhs_batch_dimensions),
+        operands[0],
+        operands[1],
+        (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions),
+        (numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions),
     )
 
 
-def dot_dims(
-    lhs: tuple[int, ...],
-    rhs: tuple[int, ...],
-    lhs_contracting: list[int],
-    rhs_contracting: list[int],
-    lhs_batch: list[int],
-    rhs_batch: list[int],
-) -> DotDims:
-    """Sizes of a dot from its operands' dims: m and n are what is neither contracted nor batch.
-
-    `bf16[8,128,256] · bf16[256,512]` over dims 2 and 0: batch 1, m 1024, n 512, k 256.
-    """
-    taken_lhs, taken_rhs = {*lhs_contracting, *lhs_batch}, {*rhs_contracting, *rhs_batch}
-    return DotDims(
-        batch=prod(lhs[d] for d in lhs_batch),
-        m=prod(dim for d, dim in enumerate(lhs) if d not in taken_lhs),
-        n=prod(dim for d, dim in enumerate(rhs) if d not in taken_rhs),
-        k=prod(lhs[d] for d in lhs_contracting),
-    )
+def _moves_edges(window: Any) -> bool:
+    padded = window.padding_low or window.padding_high
+    return bool(padded) or max(window.window_dilation, window.base_dilation) > 1
 
 
 def _parameters(module: Any, entry: tuple[Instruction, ...]) -> tuple[Parameter, ...]:

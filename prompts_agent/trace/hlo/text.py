@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from prompts_agent.errors import WrongFormatError
+from prompts_agent.trace.hlo.dots import DotDims, convolution_dims, dot_dims
 from prompts_agent.trace.hlo.groups import DeviceGroups, pair_groups, parse_groups, parse_pairs
-from prompts_agent.trace.hlo.program import DotDims, HloProgram, Instruction, Parameter
-from prompts_agent.trace.hlo.proto import dot_dims
+from prompts_agent.trace.hlo.program import HloProgram, Instruction, Parameter
 from prompts_agent.trace.hlo.shape import Shape, parse_shape
 from prompts_agent.trace.hlo.sharding import parse_sharding
 
@@ -23,10 +23,13 @@ _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _CALLS = ("calls", "to_apply", "body", "condition", "branch_computations", "called_computations")
 
 
-def parse_instruction(text: str, computation: str = "") -> Instruction | None:
+def parse_instruction(
+    text: str, computation: str = "", shapes: Mapping[str, Shape] | None = None
+) -> Instruction | None:
     """The instruction that a line says, None where the line says none.
 
-    Dims of a dot are known where the operands carry their shapes, as they do in event names.
+    A matmul is sized where its operands carry their shapes, as they do in event names, or where
+    `shapes` knows the operands.
     """
     found = _split(text)
     if found is None:
@@ -52,7 +55,7 @@ def parse_instruction(text: str, computation: str = "") -> Instruction | None:
         groups=groups,
         pairs=pairs,
         sharding=parse_sharding(attributes["sharding"]) if "sharding" in attributes else None,
-        dot=_dot(attributes, operand_shapes(operands)) if opcode == "dot" else None,
+        dot=_matmul(opcode, attributes, operand_shapes(operands, shapes or {}), shape),
         custom_call_target=attributes.get("custom_call_target", "").strip('"') or None,
         parameter_number=_integer(operands[0]) if is_parameter and operands else None,
         trip_count=int(trip_count[1]) if trip_count and opcode == "while" else None,
@@ -156,26 +159,42 @@ def _groups(
     return None, ()
 
 
-def operand_shapes(operands: Iterable[str]) -> list[Shape]:
-    """Shapes that operands carry in the text: `bf16[8,16]{1,0} %x`; none where they are bare names."""
-    return [found[0] for found in map(parse_shape, operands) if found]
+def operand_shapes(operands: Iterable[str], known: Mapping[str, Shape]) -> list[Shape]:
+    """Shapes that operands carry (`bf16[8,16]{1,0} %x`), or that are known by their names."""
+    found = []
+    for operand in operands:
+        carried = parse_shape(operand)
+        name = _OPERAND.search(operand)
+        shape = carried[0] if carried else known.get(name[1]) if name else None
+        if shape is not None:
+            found.append(shape)
+    return found
 
 
 def _dims(attributes: dict[str, str], key: str) -> list[int]:
     return [int(dim) for dim in attributes.get(key, "{}").strip("{}").split(",") if dim.strip()]
 
 
-def _dot(attributes: dict[str, str], shapes: list[Shape]) -> DotDims | None:
-    if len(shapes) < 2:
+_DIM_LABELS = re.compile(r"\w+_(\w+)->\w+")
+
+
+def _matmul(
+    opcode: str, attributes: dict[str, str], operands: list[Shape], result: Shape
+) -> DotDims | None:
+    if opcode not in ("dot", "convolution") or len(operands) < 2:
         return None
-    return dot_dims(
-        shapes[0].dims,
-        shapes[1].dims,
-        _dims(attributes, "lhs_contracting_dims"),
-        _dims(attributes, "rhs_contracting_dims"),
-        _dims(attributes, "lhs_batch_dims"),
-        _dims(attributes, "rhs_batch_dims"),
-    )
+    if opcode == "dot":
+        sides = ("lhs", "rhs")
+        contracting = [_dims(attributes, f"{side}_contracting_dims") for side in sides]
+        batch = [_dims(attributes, f"{side}_batch_dims") for side in sides]
+        return dot_dims(
+            operands[0], operands[1], (contracting[0], contracting[1]), (batch[0], batch[1])
+        )
+    labels = _DIM_LABELS.match(attributes.get("dim_labels", ""))
+    window = attributes.get("window", "")
+    if labels is None or "o" not in labels[1] or "pad=" in window or "dilate=" in window:
+        return None
+    return convolution_dims(operands[0], operands[1], result, labels[1].index("o"))
 
 
 # ---- whole dumps
@@ -215,6 +234,7 @@ def read_hlo_text(text: str, program_id: int = 0) -> HloProgram:
 def _computations(lines: Iterator[str]) -> tuple[dict[str, list[Instruction]], str | None]:
     computations: dict[str, list[Instruction]] = {}
     entry = current = None
+    shapes: dict[str, Shape] = {}
     for line in lines:
         if not line.startswith(" "):
             opened = _COMPUTATION.match(line)
@@ -223,8 +243,9 @@ def _computations(lines: Iterator[str]) -> tuple[dict[str, list[Instruction]], s
                 computations[current] = []
                 entry = current if opened[1] else entry
         elif current is not None:
-            instruction = parse_instruction(line, current)
+            instruction = parse_instruction(line, current, shapes)
             if instruction is not None:
+                shapes[instruction.name] = instruction.shape
                 computations[current].append(instruction)
     return computations, entry
 

@@ -26,6 +26,7 @@ _ALLOCATOR_STATS = (
     "peak_bytes_in_use",
 )  # fmt: skip
 _STEP_NAME = re.compile(r"^(train|step|eval|decode|prefill|TraceContext|SessionRun)\b", re.I)
+_COMPILER_PASS = re.compile(r"[a-z0-9_]+(?:-[a-z0-9_]+)+|infeed_\w+")
 _HOST_ALLOCATOR = re.compile(r"host|cpu", re.IGNORECASE)
 
 
@@ -70,7 +71,10 @@ def read_host(file: XSpaceFile, plane: PlaneIndex, head: Any, clock: Clock) -> H
 def _kinds(head: Any) -> dict[int, str]:
     found = {k: host_event_kind(v.name) for k, v in head.event_metadata.items()}
     steps = {k: "step" for k, v in head.event_metadata.items() if _STEP_NAME.match(v.name)}
-    return {**steps, **{k: kind for k, kind in found.items() if kind is not None}}
+    # Compiler passes such as "infeed-decomposer" are named like what they work on.
+    passes = {k for k, v in head.event_metadata.items() if _COMPILER_PASS.fullmatch(v.name)}
+    named = {k: kind for k, kind in found.items() if kind is not None and k not in passes}
+    return {**steps, **named}
 
 
 class _HostReader:

@@ -45,6 +45,8 @@ def gpu_label(stats: Mapping[str, Any]) -> str:
     if str(stats.get("device_vendor") or "").upper() == "AMD":
         if capability == (9, 4) and memory > _MI325X_BYTES:
             return "AMD Instinct MI325X"
+        if not capability[0]:
+            return "AMD GPU"
         return f"AMD {_AMD.get(capability, f'gfx{capability[0]}{capability[1]}x')}"
     for known, sms, least_gb, name in _NVIDIA:
         if capability == known and cores == sms and memory >= least_gb * GB:

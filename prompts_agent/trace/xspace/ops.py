@@ -13,6 +13,7 @@ from prompts_agent.trace.hlo.collectives import (
     collective_of,
     split_opcode,
 )
+from prompts_agent.trace.hlo.mesh import has_names
 from prompts_agent.trace.hlo.program import HloProgram, Instruction
 from prompts_agent.trace.hlo.text import parse_instruction
 from prompts_agent.trace.kernels import collective_opcode, memcpy_opcode, short_name
@@ -108,11 +109,12 @@ def _collective_fields(collective: Collective | None) -> dict[str, Any]:
     if collective is None:
         return {}
     groups = collective.groups
+    named = groups is not None and groups.mesh is not None and has_names(groups.mesh)
     return {
         "collective_bytes": collective.bytes or None,
         "group_size": groups.size if groups else None,
         "groups": (groups.groups or None) if groups else None,
-        "axis": "+".join(groups.axes) if groups and groups.axes else None,
+        "axis": "+".join(groups.axes) if named and groups and groups.axes else None,
     }
 
 
