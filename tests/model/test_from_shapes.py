@@ -339,7 +339,27 @@ def test_stacked_shapes_round_trip(
     assert (spec.mlp, spec.vocab, spec.gated_mlp) == (mlp, vocab, gated)
 
 
-NAMES = ["", "emb", "qkv", "o", "wq", "wk", "wv", "w1", "w2", "w3", "gate_up", "moe.wi", "moe.router", "layers.0.q", "layers.1.q", "layers.0.mlp.wo", "norm.scale", "lm_head", "layers_3.kv"]
+NAMES = [
+    "",
+    "emb",
+    "qkv",
+    "o",
+    "wq",
+    "wk",
+    "wv",
+    "w1",
+    "w2",
+    "w3",
+    "gate_up",
+    "moe.wi",
+    "moe.router",
+    "layers.0.q",
+    "layers.1.q",
+    "layers.0.mlp.wo",
+    "norm.scale",
+    "lm_head",
+    "layers_3.kv",
+]
 
 
 @given(
