@@ -81,7 +81,8 @@ def planner(state: State) -> State:
         return {"abstained": abstained}
     workload = _workload(state)
     found = search(workload)
-    abstained = nothing_fits(found) or already_best(found, workload.objective)
+    candidates = worth_proposing(found, workload.objective)
+    abstained = nothing_fits(found) or already_best(found, candidates, workload.objective)
     if abstained is not None:
         return {"found": found, "abstained": abstained}
     case = Case(
@@ -91,7 +92,6 @@ def planner(state: State) -> State:
         today=found.today,
         axes=state["job"].axes,
     )
-    candidates = worth_proposing(found, workload.objective)
     return {
         "found": found,
         "case": case,
@@ -137,7 +137,9 @@ def critic(state: State) -> State:
         upper_bound_must_fit=found.surely_fits,
     )
     reviews = criticise(board.drafts, search_space(_workload(state)), ground)
-    if board.round >= MAX_ROUNDS and not any(review.passed for review in reviews):
+    # Without drafts the ranking is exhausted: there is nothing left to send back.
+    last = board.round >= MAX_ROUNDS or not board.drafts
+    if last and not any(review.passed for review in reviews):
         return {"reviews": reviews, "abstained": nothing_passes(settle(board, reviews))}
     return {"reviews": reviews}
 

@@ -34,6 +34,8 @@ _RATIO_WORDS = re.compile(
 )
 _UNSAFE = re.compile(r"[^\w .,:;/+\-=()\[\]']")
 _LONGEST_NAME = 80
+_SHARES = (".share", ".efficiency", "mfu")
+"""Facts of unit 1 whose ids end so are parts of a whole."""
 
 
 def scrub(name: str) -> str:
@@ -55,16 +57,16 @@ def format_fact(fact: Fact) -> str:
     match fact.unit:
         case "s":
             return format_seconds(value)
-        case "bytes":
+        case "B":
             return format_bytes(value)
-        case "bytes/s":
+        case "B/s":
             return f"{format_bytes(value)}/s"
         case "FLOP" | "FLOP/s":
             return format_flops(value) + fact.unit
-        case "share":
-            return f"{100 * value:.1f} %"
+    if fact.id.endswith(_SHARES):
+        return f"{100 * value:.1f} %"
     number = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-    return number if fact.unit in ("", "1", "count", "ratio") else f"{number} {fact.unit}"
+    return number if fact.unit in ("", "1") else f"{number} {fact.unit}"
 
 
 def fill(text: str, facts: Iterable[Fact], figures: Mapping[str, str] | None = None) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from prompts_agent.agents.analyst.collectives import slug
 from prompts_agent.agents.planner.draft import Candidate, Draft
 from prompts_agent.agents.report import Change, Predicted, Reason
 from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Mesh
 from prompts_agent.model.catalog import find_model
+from prompts_agent.trace.measure.facts import slug
 from prompts_agent.trace.profile import (
     Breakdown,
     CollectiveKind,
@@ -86,8 +86,8 @@ def facts_of(values: dict[str, Any]) -> tuple[Fact, ...]:
         if use.total_s is not None:
             facts.append(fact(f"{stem}.total", use.total_s))
     if values["hbm_peak_bytes"]:
-        facts.append(fact("hbm.peak", values["hbm_peak_bytes"], "bytes"))
-        facts.append(fact("hbm.capacity", values["hbm_capacity_bytes"], "bytes"))
+        facts.append(fact("hbm.peak", values["hbm_peak_bytes"], "B"))
+        facts.append(fact("hbm.capacity", values["hbm_capacity_bytes"], "B"))
     if values["recompilations"]:
         facts.append(fact("recompilations", values["recompilations"], ""))
     return tuple(facts)

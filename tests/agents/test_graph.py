@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts_agent.agents import nodes
+from prompts_agent.agents.critic.critic import criticise
+from prompts_agent.agents.critic.review import Objection, Review
 from prompts_agent.agents.graph import NODES, run_diagnosis, run_plan, run_profile
 from prompts_agent.agents.placeholders import placeholder_ids
 from prompts_agent.agents.report import Report
@@ -214,6 +216,50 @@ def test_todays_best_layout_is_kept() -> None:
     assert report.abstained is not None
     assert report.abstained.kind == "already_best"
     assert report.search is not None
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_the_critic_sends_back_and_the_next_candidate_steps_in(
+    monkeypatch: pytest.MonkeyPatch, rounds: int
+) -> None:
+    """The real critic, but for `rounds` - 1 rounds the best draft is refused whatever it is."""
+    refused: list[Layout] = []
+
+    def strict(drafts: Any, space: Any, ground: Any) -> tuple[Review, ...]:
+        reviews = list(criticise(drafts, space, ground))
+        if len(refused) < rounds - 1:
+            refused.append(reviews[0].layout)
+            objection = Objection(about="layout", reason="scripted")
+            reviews[0] = reviews[0].model_copy(update={"objections": (objection,)})
+        return tuple(reviews)
+
+    seen: list[str] = []
+    plain = run_plan(FLAGS.model_copy(update={"top": 5})).proposals
+    monkeypatch.setattr(nodes, "criticise", strict)
+    report = run_plan(FLAGS, progress=seen.append)
+    resolved(report)
+    assert seen.count("critic") == seen.count("planner") == rounds
+    assert [r.layout for r in report.rejected] == refused
+    assert [r.round for r in report.rejected] == list(range(1, rounds))
+    assert [p.layout for p in report.proposals] == [p.layout for p in plain[rounds - 1 :]][:3]
+
+
+def test_a_critic_that_lets_nothing_through_ends_after_three_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(drafts: Any, space: Any, ground: Any) -> tuple[Review, ...]:
+        objection = Objection(about="layout", reason="scripted")
+        reviews = criticise(drafts, space, ground)
+        return tuple(r.model_copy(update={"objections": (objection,)}) for r in reviews)
+
+    seen: list[str] = []
+    monkeypatch.setattr(nodes, "criticise", never)
+    report = run_plan(FLAGS, progress=seen.append)
+    assert seen.count("critic") == 3
+    assert report.proposals == ()
+    assert len(report.rejected) == 9
+    assert report.abstained is not None
+    assert report.abstained.next_steps == ("scripted",)
 
 
 def test_what_fits_no_memory_is_said() -> None:

@@ -14,15 +14,14 @@ from prompts_agent.agents.placeholders import (
 )
 from prompts_agent.errors import InternalError
 
-FACTS = (fact("step_time", 0.7841), fact("hbm.peak", 16_000_000_000, "bytes"))
+FACTS = (fact("step_time", 0.7841), fact("hbm.peak", 16_000_000_000, "B"))
 
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
         (0.7841, "s", "784 ms"),
-        (16_000_000_000, "bytes", "16.0 GB"),
-        (0.125, "share", "12.5 %"),
+        (16_000_000_000, "B", "16.0 GB"),
         (12345, "", "12,345"),
         (4, "devices", "4 devices"),
         (1.97e14, "FLOP/s", "197 TFLOP/s"),
@@ -31,6 +30,11 @@ FACTS = (fact("step_time", 0.7841), fact("hbm.peak", 16_000_000_000, "bytes"))
 )
 def test_a_fact_is_printed_in_its_unit(value: float | str, unit: str, text: str) -> None:
     assert format_fact(fact("x", value, unit)) == text
+
+
+def test_a_part_of_a_whole_is_printed_as_percent() -> None:
+    assert format_fact(fact("breakdown.idle.share", 0.125, "1")) == "12.5 %"
+    assert format_fact(fact("op.1.efficiency", 0.5, "1")) == "50.0 %"
 
 
 def test_placeholders_are_filled_in() -> None:

@@ -108,13 +108,18 @@ def test_todays_layout_is_best_where_nothing_beats_it_by_more_than_noise(
     times: float, abstains: bool
 ) -> None:
     result = found(faster(layout(fsdp=16), times), today=candidate(TODAY))
-    assert (already_best(result, Objective.THROUGHPUT) is not None) is abstains
+    assert (already_best(result, result.candidates, Objective.THROUGHPUT) is not None) is abstains
+
+
+def test_todays_layout_is_best_where_nothing_else_is_left() -> None:
+    result = found(faster(TODAY, 1.0), today=candidate(TODAY, hbm=15 * GB), today_measured=False)
+    assert already_best(result, (), Objective.THROUGHPUT) is not None
 
 
 def test_fit_compares_memory_not_speed() -> None:
     roomier = faster(layout(fsdp=16), 0.5, hbm=5 * GB)
     result = found(roomier, today=candidate(TODAY, hbm=10 * GB))
-    assert already_best(result, Objective.FIT) is None
+    assert already_best(result, result.candidates, Objective.FIT) is None
     assert worth_proposing(result, Objective.FIT) == (roomier,)
 
 
@@ -122,7 +127,7 @@ def test_a_layout_that_may_not_fit_today_is_worth_leaving() -> None:
     slower = faster(layout(fsdp=16), 0.5)
     tight = candidate(TODAY, hbm=15 * GB)
     result = found(slower, today=tight, today_measured=False)
-    assert already_best(result, Objective.THROUGHPUT) is None
+    assert already_best(result, result.candidates, Objective.THROUGHPUT) is None
     assert worth_proposing(result, Objective.THROUGHPUT) == (slower,)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from prompts_agent.agents.analyst.cite import finding, period_s, sentence
 from prompts_agent.agents.finding import Finding
 from prompts_agent.agents.placeholders import scrub
 from prompts_agent.knowledge.vocabulary import FindingKind
+from prompts_agent.trace.measure.facts import slug
 from prompts_agent.trace.profile import CollectiveUse, Profile
 from prompts_agent.workload.workload import Workload
 
@@ -59,8 +58,3 @@ def _finding(profile: Profile, use: CollectiveUse) -> Finding:
         axis=use.axis,
         suffix=f"{use.kind.value}.{slug(axis)}",
     )
-
-
-def slug(axis: str) -> str:
-    """An axis's name as a part of an id: lower case, `_` for what an id may not hold."""
-    return re.sub(r"[^a-z0-9_.\-]", "_", axis.lower())

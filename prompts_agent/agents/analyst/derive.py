@@ -63,7 +63,7 @@ def _of_devices(profile: Profile) -> Iterator[Fact]:
             id="derived.replicated_bytes",
             name="bytes on one device that other devices hold as well",
             value=replicated,
-            unit="bytes",
+            unit="B",
             source="parameters of the main program with replication above one",
         )
     if len(profile.stragglers) < 2 or profile.structure_only:
@@ -99,9 +99,9 @@ def _of_layout(profile: Profile, workload: Workload | None) -> Iterator[Fact]:
     layout = workload.baseline if workload is not None else None
     if layout is not None and layout.mesh.size(Axis.PIPELINE) > 1:
         yield Fact(
-            id="derived.pipeline.bubble",
+            id="derived.pipeline.bubble.share",
             name="share of a step that a pipeline stage waits",
             value=bubble_share(layout),
-            unit="share",
+            unit="1",
             source="today's stages, microbatches and schedule, arXiv 2104.04473 §2.2",
         )

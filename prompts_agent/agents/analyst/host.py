@@ -107,7 +107,7 @@ def _recompiling(profile: Profile) -> list[Finding]:
             "shapes, hoist the jit, and keep Python numbers out of its arguments; if the capture "
             "began with the job's first step, capture later.",
             is_sharding=False,
-            fact_ids=("recompilations", "recompile", "recompile_time", "recompile_s"),
+            fact_ids=("recompilations", "recompile_time"),
             seconds=seconds,
         )
     ]

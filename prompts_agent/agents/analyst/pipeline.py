@@ -44,13 +44,13 @@ def detect(profile: Profile, workload: Workload | None) -> list[Finding]:
             FindingKind.PIPELINE_BUBBLE,
             title=sentence(
                 profile,
-                "Pipeline stages wait for {fact:derived.pipeline.bubble} of the step",
+                "Pipeline stages wait for {fact:derived.pipeline.bubble.share} of the step",
                 "Pipeline stages wait for their first and after their last microbatch",
             ),
             detail="More microbatches, more chunks a stage (interleaved schedule) or fewer stages "
             "shrink the bubble.",
             is_sharding=True,
-            fact_ids=("derived.pipeline.bubble",),
+            fact_ids=("derived.pipeline.bubble.share",),
             seconds=None if period is None else share * period,
             axis=Axis.PIPELINE.value,
         )

@@ -9,6 +9,7 @@ from prompts_agent.agents.analyst.cite import finding, sentence
 from prompts_agent.agents.finding import Finding
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.trace.measure.facts import slug
 from prompts_agent.trace.profile import Profile, ProgramParameter
 from prompts_agent.workload.axis_names import axis_named
 from prompts_agent.workload.workload import Workload
@@ -103,7 +104,7 @@ def _logits(profile: Profile, workload: Workload | None) -> Finding | None:
                 detail="Every tensor rank computes the whole logits, in the step's largest matmul "
                 "and its largest activation. It is a rule to add (vocab → tensor), not a mesh.",
                 is_sharding=False,
-                fact_ids=("devices.job", "mesh"),
+                fact_ids=tuple(f"mesh.{slug(used.name)}" for used in profile.mesh),
                 axis=Axis.TENSOR.value,
             )
     return None

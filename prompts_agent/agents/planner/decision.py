@@ -71,7 +71,9 @@ def cannot_tell(missing: Sequence[str], again: Sequence[str] = ()) -> Abstention
     )
 
 
-def already_best(found: Found, objective: Objective) -> Abstention | None:
+def already_best(
+    found: Found, candidates: Sequence[Candidate], objective: Objective
+) -> Abstention | None:
     """An abstention where no candidate is predicted to beat today's layout by more than noise.
 
     Where the point estimate is a gain, proposals are made even if its interval reaches today's;
@@ -79,14 +81,11 @@ def already_best(found: Found, objective: Objective) -> Abstention | None:
     """
     if found.today is None or not found.candidates:
         return None
-    if (
-        found.today.hbm_high_bytes > found.today.predicted.hbm_limit_bytes
-        and not found.today_measured
-    ):
+    if candidates and _may_not_fit(found):
         # Today's layout may not fit; any that surely does is an improvement.
         return None
     best = found.candidates[0]
-    if gain(best, found.today, objective) > MIN_GAIN:
+    if candidates and gain(best, found.today, objective) > MIN_GAIN:
         return None
     return Abstention(
         kind="already_best",
@@ -94,6 +93,14 @@ def already_best(found: Found, objective: Objective) -> Abstention | None:
         "beat it by more than runs of one layout differ.",
         next_steps=("Look at the findings that are no matter of sharding.",),
     )
+
+
+def _may_not_fit(found: Found) -> bool:
+    """Today's layout may not fit by its estimate, and no run of it has shown that it does."""
+    today = found.today
+    if today is None or found.today_measured:
+        return False
+    return today.hbm_high_bytes > today.predicted.hbm_limit_bytes
 
 
 def nothing_passes(rejected: Sequence[Rejection]) -> Abstention:
@@ -114,8 +121,7 @@ def worth_proposing(found: Found, objective: Objective) -> tuple[Candidate, ...]
     if today is None:
         return found.candidates
     others = [c for c in found.candidates if c.layout != today.layout]
-    unfit = today.hbm_high_bytes > today.predicted.hbm_limit_bytes and not found.today_measured
-    if objective is Objective.FIT or unfit:
+    if objective is Objective.FIT or _may_not_fit(found):
         return tuple(others)
     return tuple(c for c in others if (c.predicted.speedup_high or math.inf) > 1.0)
 
