@@ -63,9 +63,9 @@ def _kv_once(table: LayoutTable, space: Space) -> BoolColumn:
 def _kv_once_words(layout: Layout, space: Space) -> Words:
     shards = _head_shards_of(layout)
     held = 1 if space.model.mla is not None else space.model.kv_heads
-    what = "the latent of MLA" if space.model.mla is not None else f"each of {held} kv_heads"
+    what = "the MLA latent" if space.model.mla is not None else f"each of {held} kv_heads"
     return Words(
-        f"tensor {shards}: {what} is held {-(-shards // held)} times",
+        f"{what} is held by {-(-shards // held)} of {shards} tensor ranks",
         f"Use a tensor of at most {held}, or attention_data in serving, to hold each once.",
     )
 

@@ -133,7 +133,6 @@ def _scalar(node: yaml.ScalarNode) -> object:
         return int(text.replace("_", ""))
     if _FLOAT.fullmatch(text):
         number = float(text.replace("_", ""))
-        # 1e9 is a whole number to its writer, and fields that count refuse fractions.
-        whole = number.is_integer() and ("." not in text or "e" in text.lower())
-        return int(number) if whole else number
+        # 1e9 is a whole number to its writer, and fields that count refuse a fraction's type.
+        return int(number) if number.is_integer() else number
     return text

@@ -16,13 +16,7 @@ from prompts_agent.record import Record
 from prompts_agent.workload.complete import Surroundings, complete_layout
 from prompts_agent.workload.infer_mesh import infer_mesh
 from prompts_agent.workload.program import ProgramShapes, TensorShape
-from prompts_agent.workload.workload import (
-    Constraints,
-    Objective,
-    Phase,
-    Precision,
-    Workload,
-)
+from prompts_agent.workload.workload import Objective, Phase, Precision, Workload
 
 __all__ = ["InferredWorkload", "infer_workload"]
 
@@ -68,9 +62,8 @@ def infer_workload(
     model = model or _model(shapes, assumptions, missing)
     topology = topology or _topology(shapes, assumptions, missing)
     phase = phase or _phase(shapes, assumptions, missing)
-    batch = _batch_and_sequence(shapes, model, phase, assumptions)
-    global_batch = global_batch or batch[0]
-    sequence = sequence or batch[1]
+    seen_batch, seen_sequence = _batch_and_sequence(shapes, model, phase, assumptions)
+    global_batch, sequence = global_batch or seen_batch, sequence or seen_sequence
     if global_batch is None:
         missing.append("the global batch: the program has no integer input of batch × sequence")
     if sequence is None:
@@ -78,16 +71,7 @@ def infer_workload(
     # The comparisons are for the type checker: each None has its sentence already.
     if model is None or topology is None or phase is None or not (global_batch and sequence):
         return InferredWorkload(workload=None, missing=tuple(missing))
-    precision = _precision(shapes, phase)
-    around = Surroundings(
-        topology=topology,
-        phase=phase,
-        global_batch=global_batch,
-        constraints=Constraints(),
-        precision=precision,
-    )
-    baseline = _baseline(shapes, around, assumptions, missing)
-    workload = Workload(
+    bare = Workload(
         name=shapes.name,
         model=model,
         topology=topology,
@@ -95,12 +79,12 @@ def infer_workload(
         global_batch=global_batch,
         sequence=sequence,
         objective=objective,
-        precision=precision,
-        baseline=baseline,
-        assumptions=tuple(assumptions),
+        precision=_precision(shapes, phase),
         source=f"inferred from the program {shapes.name}",
     )
-    return InferredWorkload(workload=workload, missing=tuple(missing))
+    baseline = _baseline(shapes, bare, assumptions, missing)
+    known = {"baseline": baseline, "assumptions": tuple(assumptions)}
+    return InferredWorkload(workload=bare.model_copy(update=known), missing=tuple(missing))
 
 
 def _model(shapes: ProgramShapes, assumptions: list[str], missing: list[str]) -> ModelSpec | None:
@@ -140,7 +124,8 @@ def _topology(shapes: ProgramShapes, assumptions: list[str], missing: list[str])
 
 
 def _phase(shapes: ProgramShapes, assumptions: list[str], missing: list[str]) -> Phase | None:
-    if shapes.has_backward or shapes.has_optimizer_state:
+    state = any(is_optimizer_state(tokens_of(p.name)) for p in shapes.parameters)
+    if shapes.has_backward or shapes.has_optimizer_state or state:
         assumptions.append(
             "The program has a backward pass or optimizer state, so it is taken as pretraining; "
             "post-training looks the same."
@@ -218,7 +203,7 @@ def _left_over(shape: tuple[int, ...], batch: int, model: ModelSpec) -> int | No
 
 
 def _precision(shapes: ProgramShapes, phase: Phase) -> Precision:
-    """Dtypes of the weights and of the optimizer's state; what is not seen stays at the defaults."""
+    """Dtypes of weights and of the optimizer's state; what is not seen stays at the defaults."""
     held = [p for p in shapes.parameters if "cache" not in p.name.lower()]
     state = [p for p in held if is_optimizer_state(tokens_of(p.name))]
     weights = _commonest_dtype([p for p in held if p not in state])
@@ -239,20 +224,27 @@ def _commonest_dtype(tensors: list[TensorShape]) -> str | None:
 
 
 def _baseline(
-    shapes: ProgramShapes, around: Surroundings, assumptions: list[str], missing: list[str]
+    shapes: ProgramShapes, bare: Workload, assumptions: list[str], missing: list[str]
 ) -> Layout | None:
-    mesh = infer_mesh(shapes)
+    mesh, topology = infer_mesh(shapes), bare.topology
     if mesh.degrees is None:
         missing.append(f"the baseline: {mesh.missing}")
         return None
     product = math.prod(mesh.degrees.values())
-    if product != around.topology.devices:
+    if product != topology.devices:
         spelled = " × ".join(f"{a} {mesh.degrees[a]}" for a in Axis if a in mesh.degrees)
         missing.append(
             f"the baseline: the traced mesh is {spelled or 'one device'} = {product} devices and "
-            f"{around.topology} has {around.topology.devices}"
+            f"{topology} has {topology.devices}"
         )
         return None
+    around = Surroundings(
+        topology=topology,
+        phase=bare.phase,
+        global_batch=bare.global_batch,
+        constraints=bare.constraints,
+        precision=bare.precision,
+    )
     layout, assumed = complete_layout(mesh.degrees, {}, around)
     assumptions += [*mesh.assumptions, *assumed]
     return layout

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.model.shape_names import is_optimizer_state, tokens_of
 from prompts_agent.workload.axis_names import axis_named
 from prompts_agent.workload.program import AxisInUse, ProgramShapes, TensorShape
 
@@ -84,10 +85,15 @@ def _data_or_fsdp(
 
 
 def _weight_ways(parameters: tuple[TensorShape, ...]) -> int | None:
-    """The commonest number of shards, by elements, of matrices: norms and biases say nothing."""
+    """The commonest number of shards of weight matrices, by elements.
+
+    Norms and biases say nothing, and ZeRO-1 cuts optimizer state where weights are whole.
+    """
     elements: dict[int, int] = {}
     for parameter in parameters:
         shape, ways = parameter.shape, parameter.ways
+        if "cache" in parameter.name.lower() or is_optimizer_state(tokens_of(parameter.name)):
+            continue
         if ways is None or shape is None or len(shape) < 2 or parameter.is_integer:
             continue
         elements[ways] = elements.get(ways, 0) + math.prod(shape)
