@@ -23,7 +23,7 @@ FloatColumn = NDArray[np.float64]
 IntColumn = NDArray[np.int64]
 
 # Rows worked on at once: their columns stay in a core's cache.
-_CHUNK = 8192
+_CHUNK = 16384
 
 
 def usable_hbm_bytes(workload: Workload) -> float:

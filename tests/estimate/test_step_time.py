@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from estimate_build import at, job
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prompts_agent.estimate.memory import memory_terms
+from prompts_agent.estimate.step_time import exposed_s, step_time
+
+
+def times(degrees: dict[str, int], **knobs: object) -> dict[str, float]:
+    setting_at = at(job(batch=64), degrees, **knobs)
+    return {k: float(v[0]) for k, v in step_time(setting_at, memory_terms(setting_at)).items()}
+
+
+@pytest.mark.parametrize(("under", "left"), [(6.0, 4.0), (20.0, 1.0), (0.0, 10.0)])
+def test_compute_hides_at_most_its_own_time_and_the_share_that_can_be_hidden(
+    under: float, left: float
+) -> None:
+    assert exposed_s(np.array([10.0]), 0.9, np.array([under]))[0] == pytest.approx(left)
+
+
+def test_a_pipeline_pays_its_bubble_on_everything_that_repeats() -> None:
+    found = times({"pipeline": 4, "fsdp": 4}, gradient_accumulation=16)
+    once = {"bubble_s", "data_exposed_s", "optimizer_s", "overhead_s"}
+    repeated = sum(value for name, value in found.items() if name not in once)
+    assert found["bubble_s"] == pytest.approx(3 / 16 * repeated)
+
+
+def test_sequence_parallel_hides_more_of_the_same_traffic() -> None:
+    whole = times({"fsdp": 4, "tensor": 4}, microbatch=16)
+    cut = times({"fsdp": 4, "tensor": 4}, microbatch=16, sequence_parallel=True)
+    assert cut["tensor_exposed_s"] < whole["tensor_exposed_s"]
+
+
+@given(st.sampled_from([1, 2, 4, 8, 16]), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4, 8]))
+def test_terms_are_finite_and_not_negative(tensor: int, context: int, micro: int) -> None:
+    fsdp = max(1, 16 // (tensor * context))
+    for value in times(
+        {"tensor": tensor, "context": context, "fsdp": fsdp}, microbatch=micro
+    ).values():
+        assert 0.0 <= value < 1e4
+
+
+@given(st.sampled_from([1, 2, 4]))
+def test_a_faster_layout_of_the_same_tokens_never_computes_less(tensor: int) -> None:
+    # Matmul seconds of a step do not depend on how tokens are cut, but for tile losses.
+    found = times({"fsdp": 16 // tensor, "tensor": tensor}, microbatch=4 * tensor)
+    assert found["matmul_s"] == pytest.approx(
+        times({"fsdp": 16}, microbatch=4)["matmul_s"], rel=0.1
+    )
