@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from collections.abc import Sequence
 from functools import cache
@@ -47,10 +48,14 @@ def find_recipe(recipe_id: str, recipes: Sequence[Recipe] | None = None) -> Reci
     for recipe in pool:
         if recipe.id == recipe_id:
             return recipe
+    ids = [recipe.id for recipe in pool]
+    near = difflib.get_close_matches(recipe_id, ids, n=3) or ids[:3]
     raise RecipeError(
         f"recipe {recipe_id!r}",
         rule="is not in the knowledge base",
-        cure="List the ids with `prompts kb list`.",
+        cure=f"Ids are the names of its files, for example {', '.join(near)}."
+        if near
+        else "The knowledge base is empty.",
     )
 
 

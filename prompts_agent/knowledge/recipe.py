@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Literal, NoReturn, Self
+from typing import Final, Literal, NoReturn, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -28,7 +28,7 @@ __all__ = [
     "Source",
 ]
 
-ANY = "any"
+ANY: Final = "any"
 CHIP_FAMILIES = ("tpu", "gpu")
 """A chip's `platform`; a recipe may name these in place of single chips."""
 

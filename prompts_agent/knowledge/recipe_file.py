@@ -79,10 +79,12 @@ def parse_recipe(text: str, file: str) -> Recipe:
             rule="it is a mapping of keys to values",
             cure="Write `id: ...`, `title: ...` and so on between the two lines of dashes.",
         )
+    if "body" in data:
+        raise _unknown_key(f"{file}:{_line_of(text, ('body',))}", ("body",))
     try:
         return Recipe.model_validate({**data, "body": body})
     except ValidationError as error:
-        raise _schema_error(error.errors(include_url=False)[0], text, file) from None
+        raise _schema_error(error.errors(include_url=False), text, file) from None
 
 
 def _split(text: str, file: str) -> tuple[str, str]:
@@ -115,48 +117,65 @@ def _yaml_error(error: yaml.YAMLError, file: str) -> RecipeError:
     )
 
 
-def _schema_error(detail: ErrorDetails, text: str, file: str) -> RecipeError:
-    path = tuple(part for part in detail["loc"] if part not in ("str", "bool", "int"))
-    context = detail.get("ctx", {})
+def _schema_error(details: list[ErrorDetails], text: str, file: str) -> RecipeError:
+    """The fault that helps most: a misspelt key is also a missing one, so it goes first."""
+    detail = min(details, key=lambda item: item["type"] != "extra_forbidden")
+    path = _path(detail)
     if detail["type"] == "recipe_rule":
+        context = detail["ctx"]
         at = context["at"]
         line = _body_line(text) if at == "body" else _line_of(text, (*path, at) if at else path)
         return RecipeError(
             f"{file}:{line}: {context['value']}", rule=context["rule"], cure=context["cure"]
         )
-    where, name = f"{file}:{_line_of(text, path)}", _dotted(path)
+    where = f"{file}:{_line_of(text, path)}"
     if detail["type"] == "missing":
         return RecipeError(
-            f"{where}: no {name!r}",
+            f"{where}: no {_dotted(path)!r}",
             rule="every recipe states it",
             cure=f"Add `{path[-1]}:`, as in the other recipes.",
         )
     if detail["type"] == "extra_forbidden":
-        keys = [key for key in _model_at(path).model_fields if key != "body"]
-        return RecipeError(
-            f"{where}: key {name!r}",
-            rule="a recipe has no such key",
-            cure=_suggest(str(path[-1]), keys),
-        )
-    value = f"{where}: {name} {detail['input']!r}"
-    if detail["type"] in ("enum", "literal_error"):
-        choices = [
-            item.strip(" '") for item in context["expected"].replace(" or ", ", ").split(",")
-        ]
-        return RecipeError(
-            value,
-            rule="is not one of the known words",
-            cure=_suggest(str(detail["input"]), choices),
-        )
-    if name == "id":
-        return RecipeError(
-            value, rule="an id is kebab-case", cure="Use a-z, 0-9 and single hyphens."
-        )
-    if name.endswith("url"):
-        return RecipeError(
-            value, rule="a source is a public https address", cure="Write the whole https:// URL."
-        )
-    return RecipeError(value, rule=_plain(detail["msg"]), cure="Correct the value.")
+        return _unknown_key(where, path)
+    choices = [word for item in details if _path(item) == path for word in _words_allowed(item)]
+    return _value_error(detail, where, choices)
+
+
+def _value_error(detail: ErrorDetails, where: str, choices: list[str]) -> RecipeError:
+    name = _dotted(_path(detail))
+    rule, cure = _plain(detail["msg"]), "Correct the value."
+    if choices:
+        rule, cure = "is not one of the known words", _suggest(str(detail["input"]), choices)
+    elif name == "id":
+        rule, cure = "an id is kebab-case", "Use a-z, 0-9 and single hyphens."
+    elif name.endswith("url"):
+        rule, cure = "a source is a public https address", "Write the whole https:// URL."
+    return RecipeError(f"{where}: {name} {detail['input']!r}", rule=rule, cure=cure)
+
+
+def _unknown_key(where: str, path: tuple[int | str, ...]) -> RecipeError:
+    model = _NESTED.get(str(path[0]), Recipe) if len(path) > 1 else Recipe
+    return RecipeError(
+        f"{where}: key {_dotted(path)!r}",
+        rule="a recipe has no such key",
+        cure=_suggest(str(path[-1]), [key for key in model.model_fields if key != "body"]),
+    )
+
+
+def _path(detail: ErrorDetails) -> tuple[int | str, ...]:
+    """Where in the front matter, without the member of a union that pydantic adds (`str`)."""
+    return tuple(
+        part
+        for part in detail["loc"]
+        if isinstance(part, int) or not (part in ("str", "bool", "int") or "[" in part)
+    )
+
+
+def _words_allowed(detail: ErrorDetails) -> list[str]:
+    if detail["type"] not in ("enum", "literal_error"):
+        return []
+    expected: str = detail["ctx"]["expected"]  # "'raise', 'lower' or 'set_one'"
+    return [word.strip(" '") for word in expected.replace(" or ", ", ").split(",")]
 
 
 def _suggest(word: str, choices: list[str]) -> str:
@@ -174,10 +193,6 @@ def _dotted(path: tuple[int | str, ...]) -> str:
     """("changes", 0, "axis") → "changes[0].axis"."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
-
-
-def _model_at(path: tuple[int | str, ...]) -> type[Record]:
-    return _NESTED.get(str(path[0]), Recipe) if len(path) > 1 else Recipe
 
 
 def _line_of(text: str, path: tuple[int | str, ...]) -> int:

@@ -25,19 +25,20 @@ def retrieve(
     """At most `k` recipes that apply, best first; fewer where fewer apply, none where none does.
 
     Three rankings are fused (`prompts_agent.knowledge.fuse`): findings and axes, where the i-th of
-    the query's counts 1/i; BM25 over words; cosine similarity in Chroma. `recipes` None: those that
-    came with this package. Raises `InternalError` where Chroma does not start.
+    the query's counts 1/i; BM25 over words; cosine similarity in Chroma. Findings count twice: they
+    were measured, while shared words may be chance. `recipes` None: those that came with this
+    package; of equal ids the last counts. Raises `InternalError` where Chroma does not start.
     """
     if k < 1:
         raise InputError(
             f"k {k}", rule="retrieval returns at least one recipe", cure="Ask for 1 or more."
         )
-    pool = load_recipes() if recipes is None else tuple(recipes)
-    fitting = {recipe.id: recipe for recipe in pool if not unmet(recipe, query)}
+    pool = {recipe.id: recipe for recipe in (load_recipes() if recipes is None else recipes)}
+    fitting = {key: recipe for key, recipe in pool.items() if not unmet(recipe, query)}
     if not fitting:
         return ()
-    lexical, shared = _lexical(pool, query)
-    with Index(pool) as index:
+    lexical, shared = _lexical(tuple(pool.values()), query)
+    with Index(tuple(pool.values())) as index:
         dense = index.similarities(query)
     rankings = {
         "findings": ranks({key: _findings_score(r, query) for key, r in fitting.items()}),
@@ -46,7 +47,7 @@ def retrieve(
         "similarity": ranks({key: 1 + dense[key] for key in fitting if key in dense}),
     }
     made = {name: ranking for name, ranking in rankings.items() if ranking}
-    fused = fuse(list(made.values()))
+    fused = fuse([made[name] for name in ("findings", *made) if name in made])
     return tuple(
         Evidence(
             recipe_id=key,

@@ -114,5 +114,5 @@ def _normal(compound: str) -> tuple[str, ...]:
 
 
 def _singular(word: str) -> str:
-    keeps_s = len(word) < 4 or word.endswith(("ss", "us", "is")) or word[-2].isdigit()
+    keeps_s = len(word) < 4 or word.endswith(("ss", "us", "is", "as")) or word[-2].isdigit()
     return word if keeps_s or not word.endswith("s") else word[:-1]
