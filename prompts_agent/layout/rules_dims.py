@@ -73,12 +73,11 @@ def _kv_once_words(layout: Layout, space: Space) -> Words:
 def _mlp_cuts(table: LayoutTable, space: Space) -> tuple[tuple[str, int, IntColumn], ...]:
     """Name, width and shards of every inner dim of a feed-forward block that the model has.
 
-    Where expert divides other axes (Megatron), experts lie over the tensor ranks first and what is
-    left of tensor cuts each expert: expert 8 over tensor 4 leaves experts whole.
+    Where expert divides other axes it takes tensor ranks too, and leaves each expert whole (an
+    expert tensor degree of 1, as vLLM has it and Megatron recommends).
     """
     model, tensor = space.model, table.size(Axis.TENSOR)
-    shared = np.gcd(tensor, table.size(Axis.EXPERT))
-    within = np.where(table.expert_divides, tensor // shared, tensor)
+    within: IntColumn = np.where(table.expert_divides, 1, tensor)
     cuts = [("mlp", model.mlp, tensor)] if model.moe_layers < model.layers else []
     if model.moe is not None:
         cuts.append(("expert mlp", model.moe.mlp, within))
