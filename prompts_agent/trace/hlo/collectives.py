@@ -45,7 +45,10 @@ def collective_kind(opcode: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """A collective as one instruction takes part in it: `role` is start, done or None (synchronous)."""
+    """A collective as one instruction takes part in it.
+
+    `role` is start, done, or None where it is synchronous.
+    """
 
     kind: str
     role: str | None

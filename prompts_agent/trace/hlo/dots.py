@@ -13,7 +13,7 @@ __all__ = ["DotDims", "convolution_dims", "dot_dims"]
 
 @dataclass(frozen=True, slots=True)
 class DotDims:
-    """A matmul's sizes: `batch` matrices of m × k times k × n, and the type of what is multiplied."""
+    """A matmul's sizes: `batch` matrices of m × k times k × n; `dtype` is the operands' type."""
 
     batch: int
     m: int

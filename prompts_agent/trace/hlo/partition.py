@@ -73,8 +73,6 @@ def tile_cuts(
 
 def _along(order: list[int], stride: int, size: int) -> Groups:
     starts: Iterable[int] = (
-        block + inner
-        for block in range(0, len(order), stride * size)
-        for inner in range(stride)
+        block + inner for block in range(0, len(order), stride * size) for inner in range(stride)
     )
     return tuple(tuple(order[start + k * stride] for k in range(size)) for start in starts)

@@ -110,7 +110,7 @@ class HloProgram:
                 yield from self.called(inner)
 
     def flops(self, instruction: Instruction) -> int | None:
-        """FLOPs of the matmuls in it, once through; None for a custom call, whose work is opaque."""
+        """FLOPs of the matmuls in it, once through; None for a custom call: its work is opaque."""
         if instruction.opcode == "custom-call":
             return None
         if instruction.dot is not None:

@@ -149,9 +149,7 @@ def _memory(proto: Any) -> ProgramMemory:
     kept = [a for a in proto.buffer_allocations if not a.is_thread_local]
     hbm = [a for a in kept if a.color == _HBM_COLOR]
     parameters = sum(a.size for a in hbm if a.is_entry_computation_parameter)
-    output = sum(
-        a.size for a in hbm if a.maybe_live_out and not a.is_entry_computation_parameter
-    )
+    output = sum(a.size for a in hbm if a.maybe_live_out and not a.is_entry_computation_parameter)
     total = sum(a.size for a in hbm)
     constant = sum(a.size for a in hbm if a.is_constant)
     return ProgramMemory(

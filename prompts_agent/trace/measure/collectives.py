@@ -107,7 +107,7 @@ _OPERAND = re.compile(r"-done\([^%]*(?:%[^%]*?)??%?([\w.\-]+-start[\w.\-]*)\)")
 
 
 def _start_name(done: Op) -> str:
-    """The start that a done waits for: its operand, or by name (`x-done.3` waits for `x-start.3`)."""
+    """The start that a done waits for: its operand, else `x-start.3` for `x-done.3`."""
     operand = _OPERAND.search(done.text or "")
     return operand[1] if operand else done.name.replace("-done", "-start")
 
@@ -171,9 +171,7 @@ def uses(
     return tuple(_use(kind, axis, group, has_times) for (kind, axis), group in ordered)
 
 
-def _use(
-    kind: CollectiveKind, axis: str | None, group: _Group, has_times: bool
-) -> CollectiveUse:
+def _use(kind: CollectiveKind, axis: str | None, group: _Group, has_times: bool) -> CollectiveUse:
     names = sorted(group.names, key=lambda name: (-group.names[name], name))[:_TOP_NAMES]
     return CollectiveUse(
         kind=kind,

@@ -35,7 +35,9 @@ def find_compiles(
     program_ps: Mapping[tuple[str, int | None], int],
     main: str | None,
 ) -> Compiles:
-    """Two programs of one name and different ids are a recompile.
+    """Two programs of one name and different ids are a recompile, if a compile is in the trace.
+
+    Without one, both were compiled before: that costs this job nothing.
 
     Only of programs that matter: the main one, and those with at least 1% of the device's time;
     a job has dozens of small ones (`jit_convert_element_type`) for one shape each.
@@ -51,10 +53,9 @@ def find_compiles(
         if len(found) > 1
         and (name == main or (total and time_of[name] >= _SIGNIFICANT_SHARE * total))
     )
-    compile_s = _compile_seconds(capture)
-    known = bool(ids)
+    compiles, compile_s = _compiles_seen(capture)
     return Compiles(
-        recompilations=sum(len(ids[name]) - 1 for name in again) if known else None,
+        recompilations=min(sum(len(ids[name]) - 1 for name in again), compiles) if ids else None,
         recompile_s=compile_s if again and compile_s else None,
         programs=tuple(again),
         compile_s=compile_s,
@@ -73,8 +74,10 @@ def _ids_by_name(
     return ids
 
 
-def _compile_seconds(capture: Capture) -> float:
+def _compiles_seen(capture: Capture) -> tuple[int, float]:
+    """How many compiles lie in the trace, and their seconds; nested events are one."""
     events = [event for event in capture.host_events if event.kind == "compile"]
     start = np.array([event.start_ps for event in events], np.int64)
     duration = np.array([event.duration_ps for event in events], np.int64)
-    return seconds_from_ps(union(start, start + duration).length)
+    whole = union(start, start + duration)
+    return int(whole.start.shape[0]), seconds_from_ps(whole.length)

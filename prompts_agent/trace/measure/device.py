@@ -60,7 +60,7 @@ def measure_device(device: Device, events: DeviceEvents) -> DeviceMeasure:
     size = len(events.table)
     sums = OpSums(
         np.bincount(window.op, minlength=size),
-        np.bincount(window.op, weights=own, minlength=size),
+        np.bincount(window.op, weights=own, minlength=size).astype(np.float64),
     )
     window_steps = float(len(steps)) if steps else 1.0
     breakdown, waits = divide_time(events.ops, kinds, steps) if has_times else (Breakdown(), None)

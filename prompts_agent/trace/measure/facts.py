@@ -92,15 +92,17 @@ def _times(profile: Profile, main: DeviceMeasure | None) -> Iterator[Fact]:
         yield from _fact("step_time.min", "Shortest step", step.min_s, "s", source)
         yield from _fact("step_time.max", "Longest step", step.max_s, "s", source)
         yield from _fact("step_count", "Steps measured", step.count, "1", source)
-        yield from _fact("step_period", "Step period", step.period_s, "s", f"start to start, {source}")
+        yield from _fact(
+            "step_period", "Step period", step.period_s, "s", f"start to start, {source}"
+        )
     where = device_name(main.device) if main else "the trace"
     whole = sum(
         value for value in profile.breakdown.model_dump().values() if isinstance(value, float)
     )
-    for field, value in profile.breakdown.model_dump().items():
+    for key, value in profile.breakdown.model_dump().items():
         if value is None:
             continue
-        part = field.removesuffix("_s")
+        part = key.removesuffix("_s")
         source = f"union of the op intervals of {where}, mean of its steps"
         name = part.replace("_", " ").capitalize()
         yield from _fact(f"breakdown.{part}", f"{name} per step", value, "s", source)
@@ -111,9 +113,12 @@ def _times(profile: Profile, main: DeviceMeasure | None) -> Iterator[Fact]:
     if len(profile.stragglers) > 1:
         slowest, fastest = profile.stragglers[0], profile.stragglers[-1]
         yield from _fact(
-            "straggler.spread", "Slowest against fastest", slowest.step_time_s / fastest.step_time_s,
-            "1", f"step times of {slowest.name} and {fastest.name}",
-        )  # fmt: skip
+            "straggler.spread",
+            "Slowest against fastest",
+            slowest.step_time_s / fastest.step_time_s,
+            "1",
+            f"step times of {slowest.name} and {fastest.name}",
+        )
 
 
 def _waits(measures: Sequence[DeviceMeasure]) -> Iterator[Fact]:

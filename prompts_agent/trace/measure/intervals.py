@@ -68,6 +68,4 @@ def union(start: Int64s, end: Int64s) -> Intervals:
 
 def joint(one: Intervals, other: Intervals) -> Intervals:
     """The set that either holds."""
-    return union(
-        np.concatenate((one.start, other.start)), np.concatenate((one.end, other.end))
-    )
+    return union(np.concatenate((one.start, other.start)), np.concatenate((one.end, other.end)))

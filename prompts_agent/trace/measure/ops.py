@@ -131,9 +131,7 @@ def _roofline(
     )
 
 
-def flops_per_step(
-    found: DeviceMeasure, programs: Mapping[int, HloProgram]
-) -> tuple[float, str] | None:
+def flops_per_step(found: DeviceMeasure) -> tuple[float, str] | None:
     """FLOPs of one device in a step, and where they come from.
 
     None where any op's work is opaque (a custom call without a count): a sum that leaves out the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from prompts_agent.errors import NotDiagnosableError
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from prompts_agent.hardware.chip import Chip
 
 __all__ = ["measure"]
+
+ProgramKey = tuple[str, int | None]
+
 
 def measure(capture: Capture) -> Profile:
     """Measures a job, one device at a time.
@@ -198,12 +201,14 @@ class _Parts:
         )
 
     def _programs(self) -> tuple[ProgramUse, ...]:
-        runs = self.main.program_runs if self.main else {}
-        times = self.main.program_ps if self.main else {}
-        known = {(p.name, p.program_id): p for p in self.capture.programs.values()}
+        runs: Mapping[ProgramKey, int] = self.main.program_runs if self.main else {}
+        times: Mapping[ProgramKey, int] = self.main.program_ps if self.main else {}
+        known: dict[ProgramKey, HloProgram] = {
+            (p.name, p.program_id): p for p in self.capture.programs.values()
+        }
         found = []
         for key in {**dict.fromkeys(runs), **dict.fromkeys(known)}:
-            program = known.get(key)  # type: ignore[arg-type]
+            program = known.get(key)
             found.append(
                 ProgramUse(
                     name=key[0],
@@ -218,7 +223,7 @@ class _Parts:
 
     def _flops(self) -> float | None:
         if self.main is not None and not self.structure_only:
-            found = flops_per_step(self.main, self.capture.programs)
+            found = flops_per_step(self.main)
             if found is not None:
                 self.extras.sources["flops_per_step"] = found[1]
                 return found[0]
@@ -232,7 +237,9 @@ class _Parts:
         if self.main is None or self.main.device.platform == "cpu":
             return None
         seen = self.main.device.memory_bytes
-        self.extras.sources["hbm.capacity"] = "device plane or allocator" if seen else "hardware table"
+        self.extras.sources["hbm.capacity"] = (
+            "device plane or allocator" if seen else "hardware table"
+        )
         return seen or (self.chip.hbm_bytes if self.chip else None)
 
     def _note_sources(self, peak_source: str, flops: float | None) -> None:
@@ -243,7 +250,9 @@ class _Parts:
             if compiles.programs
             else "program ids of the trace: no name has two"
         )
-        self.extras.sources["recompile_time"] = "compile events on the host, nested ones counted once"
+        self.extras.sources["recompile_time"] = (
+            "compile events on the host, nested ones counted once"
+        )
         self.extras.sources["compile_time"] = self.extras.sources["recompile_time"]
         self.extras.compile_s = compiles.compile_s or None
         if self.program is not None and (size := planned(self.program)) is not None:
@@ -254,4 +263,6 @@ class _Parts:
             if peak:
                 step_s = seconds_from_ps(self.main.steps.step_ps)
                 self.extras.mfu = flops / step_s / peak
-                self.extras.sources["mfu"] = f"FLOPs per step ÷ step period ÷ {peak:.4g} FLOP/s (bf16)"
+                self.extras.sources["mfu"] = (
+                    f"FLOPs per step ÷ step period ÷ {peak:.4g} FLOP/s (bf16)"
+                )

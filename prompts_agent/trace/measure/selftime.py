@@ -40,9 +40,9 @@ def self_times(events: Events) -> Int64s:
         children = np.flatnonzero(depth == level)
         parents = np.flatnonzero(depth == level - 1)
         parent = parents[np.searchsorted(parents, children) - 1]
-        inside += np.bincount(
-            parent, weights=duration[children], minlength=rows.shape[0]
-        ).astype(np.int64)
+        inside += np.bincount(parent, weights=duration[children], minlength=rows.shape[0]).astype(
+            np.int64
+        )
     own[rows] = np.maximum(duration - inside, 0)
     return own
 

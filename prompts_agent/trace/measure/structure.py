@@ -13,7 +13,14 @@ from prompts_agent.trace.hlo.sharding import Sharding
 from prompts_agent.trace.measure.collectives import CollectiveSums
 from prompts_agent.trace.profile import MeshAxisUse, ProgramParameter
 
-__all__ = ["axis_finder", "largest_program", "mesh_axes", "parameters", "program_flops", "static_sums"]
+__all__ = [
+    "axis_finder",
+    "largest_program",
+    "mesh_axes",
+    "parameters",
+    "program_flops",
+    "static_sums",
+]
 
 
 def largest_program(programs: list[HloProgram]) -> HloProgram | None:
@@ -60,8 +67,10 @@ def _wrapped(program: HloProgram) -> set[str]:
 
 def program_flops(program: HloProgram) -> float | None:
     """Matmul FLOPs of one execution on one device; None where a custom call may hide some."""
-    if any(i.opcode == "custom-call" and _may_multiply(i.custom_call_target) for i in
-           program.instructions.values()):
+    if any(
+        i.opcode == "custom-call" and _may_multiply(i.custom_call_target)
+        for i in program.instructions.values()
+    ):
         return None
     runs = program.runs_per_step()
     total = sum(
@@ -73,7 +82,14 @@ def program_flops(program: HloProgram) -> float | None:
 
 
 def _may_multiply(target: str | None) -> bool:
-    harmless = ("Sharding", "SPMD", "AllocateBuffer", "AssumeGatherIndicesInBound", "TopK", "xla.sdy")
+    harmless = (
+        "Sharding",
+        "SPMD",
+        "AllocateBuffer",
+        "AssumeGatherIndicesInBound",
+        "TopK",
+        "xla.sdy",
+    )
     return not (target or "").startswith(harmless)
 
 
@@ -87,13 +103,12 @@ def mesh_axes(mesh: Mesh | None) -> tuple[tuple[MeshAxisUse, ...], str | None]:
     return axes, "inferred from parameter shardings and replica groups: outermost axis first"
 
 
-def axis_finder(
-    mesh: Mesh | None, programs: dict[int, HloProgram]
-) -> Callable[[Op], str | None]:
+def axis_finder(mesh: Mesh | None, programs: dict[int, HloProgram]) -> Callable[[Op], str | None]:
     """The axis that an op's groups span on a mesh.
 
     The op's own word counts first, then the groups of its instruction, then those of the event.
     """
+
     def find(op: Op) -> str | None:
         if op.axis is not None:
             return op.axis

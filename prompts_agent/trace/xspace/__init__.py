@@ -1,4 +1,4 @@
-"""Reads XSpace files (`*.xplane.pb`) lazily: planes and lines are indexed, events decoded on demand.
+"""Reads XSpace files (`*.xplane.pb`) lazily: an index first, events where they are asked for.
 
-file (wire index, salvage) ─► columns (events as numpy) ─► tpu · gpu · cpu · host ─► reader (Capture)
+file (index, salvage) ─► columns (events as numpy) ─► tpu · gpu · cpu · host ─► reader
 """

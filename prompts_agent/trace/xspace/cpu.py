@@ -38,7 +38,7 @@ class CpuDevices:
     @property
     def ordinals(self) -> list[int]:
         """The devices that ran anything."""
-        return np.unique(self.device).tolist()
+        return [int(ordinal) for ordinal in np.unique(self.device)]
 
     def events(self, ordinal: int) -> DeviceEvents:
         """Events of one device; its runs are told apart by their run id."""

@@ -206,9 +206,7 @@ class XSpaceFile:
                 head_end = found.start
         head = xline()()
         head.ParseFromString(self.read(line.value, head_end))
-        return LineIndex(
-            head.name, head.id, head.timestamp_ns, head_end, line.end, line.complete
-        )
+        return LineIndex(head.name, head.id, head.timestamp_ns, head_end, line.end, line.complete)
 
     # ---- damage
 

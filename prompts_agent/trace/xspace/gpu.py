@@ -16,7 +16,7 @@ from prompts_agent.trace.xspace.file import LineIndex, PlaneIndex, XSpaceFile
 from prompts_agent.trace.xspace.ops import kernel_op, program_key
 from prompts_agent.trace.xspace.runs import derive_runs
 from prompts_agent.trace.xspace.stats import ABSENT, StatColumns, StatNames, stat_columns
-from prompts_agent.trace.xspace.table import joined, merged, sorted_events
+from prompts_agent.trace.xspace.table import joined, joined_places, merged, sorted_events
 
 __all__ = ["gpu_events", "stream_lines"]
 
@@ -121,4 +121,4 @@ def _line(file: XSpaceFile, line: LineIndex, table: KernelTable, clock: Clock) -
         ops.append(table.places(block))
         starts.append(block.offset_ps + base)
         durations.append(block.duration_ps)
-    return sorted_events(joined(ops, np.int32), joined(starts), joined(durations))
+    return sorted_events(joined_places(ops), joined(starts), joined(durations))

@@ -25,7 +25,9 @@ _ALLOCATOR_STATS = (
     "allocator_name", "index_on_host", "bytes_reserved", "bytes_allocated", "bytes_available",
     "peak_bytes_in_use",
 )  # fmt: skip
-_STEP_NAME = re.compile(r"^(train|step|eval|decode|prefill|TraceContext|SessionRun)\b", re.I)
+_STEP_NAME = re.compile(
+    r"(train|step|eval|decode|prefill|TraceContext|SessionRun)\b", re.IGNORECASE
+)
 _COMPILER_PASS = re.compile(r"[a-z0-9_]+(?:-[a-z0-9_]+)+|infeed_\w+")
 _HOST_ALLOCATOR = re.compile(r"host|cpu", re.IGNORECASE)
 

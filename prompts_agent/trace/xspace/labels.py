@@ -40,7 +40,10 @@ def tpu_label(stats: Mapping[str, Any]) -> str:
 
 def gpu_label(stats: Mapping[str, Any]) -> str:
     """`AMD gfx942`, `NVIDIA A100-SXM4-80GB`, or the bare facts: `NVIDIA sm_61, 20 SMs`."""
-    capability = (int(stats.get("compute_cap_major") or 0), int(stats.get("compute_cap_minor") or 0))
+    capability = (
+        int(stats.get("compute_cap_major") or 0),
+        int(stats.get("compute_cap_minor") or 0),
+    )
     cores, memory = int(stats.get("core_count") or 0), int(stats.get("memory_size") or 0)
     if str(stats.get("device_vendor") or "").upper() == "AMD":
         if capability == (9, 4) and memory > _MI325X_BYTES:

@@ -59,7 +59,9 @@ class TextPrograms:
         return HloProgram(name="", program_id=program_id or 0, entry="", computations=body)
 
 
-def tpu_op(name: str, display_name: str, stats: Mapping[str, Any], program: HloProgram | None) -> Op:
+def tpu_op(
+    name: str, display_name: str, stats: Mapping[str, Any], program: HloProgram | None
+) -> Op:
     """An op of a TPU's op line. `name` is the HLO text, or the bare instruction name."""
     category = _text(stats.get("hlo_category"))
     short = display_name or name.split(" = ", 1)[0].lstrip("%")

@@ -167,9 +167,7 @@ def _devices(
     return by_index
 
 
-def _device(
-    space: XSpaceFile, plane: PlaneIndex, host: str, platform: str, index: int
-) -> Device:
+def _device(space: XSpaceFile, plane: PlaneIndex, host: str, platform: str, index: int) -> Device:
     head = space.plane_head(plane)
     stats = StatNames(head).values(head.stats)
     lines = [plane.line(OP_LINE), plane.line(MODULE_LINE)]

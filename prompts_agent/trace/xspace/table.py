@@ -12,7 +12,15 @@ from prompts_agent.trace.xspace.clock import Clock
 from prompts_agent.trace.xspace.columns import event_blocks
 from prompts_agent.trace.xspace.file import LineIndex, XSpaceFile
 
-__all__ = ["IdTable", "joined", "line_events", "no_events", "sorted_events"]
+__all__ = [
+    "IdTable",
+    "joined",
+    "joined_places",
+    "line_events",
+    "merged",
+    "no_events",
+    "sorted_events",
+]
 
 Int64s = NDArray[np.int64]
 
@@ -26,7 +34,7 @@ class IdTable:
         self._order = np.argsort(np.array(ids, np.int64), kind="stable").astype(np.int32)
         self._sorted = np.array(ids, np.int64)[self._order]
         self._dense: NDArray[np.int32] | None = None
-        if ids and 0 <= min(ids) and max(ids) < _DENSE_LIMIT:
+        if ids and min(ids) >= 0 and max(ids) < _DENSE_LIMIT:
             self._dense = np.full(max(ids) + 1, -1, np.int32)
             self._dense[np.array(ids, np.int64)] = np.arange(len(ids), dtype=np.int32)
 
@@ -56,12 +64,19 @@ def line_events(file: XSpaceFile, line: LineIndex, table: IdTable, clock: Clock)
         ops.append(op)
         starts.append(start)
         durations.append(duration)
-    return sorted_events(joined(ops, np.int32), joined(starts), joined(durations))
+    return sorted_events(joined_places(ops), joined(starts), joined(durations))
 
 
-def joined(parts: list[NDArray[np.generic]] | list[Int64s], dtype: type = np.int64) -> NDArray:  # type: ignore[type-arg]
+def joined(parts: list[Int64s]) -> Int64s:
     """One array of the parts, which are let go of."""
-    whole = np.concatenate(parts) if parts else np.zeros(0, dtype)
+    whole = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    parts.clear()
+    return whole
+
+
+def joined_places(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """The same for places in a table."""
+    whole = np.concatenate(parts) if parts else np.zeros(0, np.int32)
     parts.clear()
     return whole
 
@@ -72,7 +87,7 @@ def no_events() -> Events:
 
 
 def sorted_events(op: NDArray[np.int32], start: Int64s, duration: Int64s) -> Events:
-    """Columns by start; of equal starts the longer first, so that spans come before their bodies."""
+    """Columns by start; of equal starts the longer first, so that spans precede their bodies."""
     if start.shape[0] > 1:
         step = np.diff(start)
         tie = (step == 0) & (np.diff(duration) > 0)

@@ -55,12 +55,10 @@ def _runs(events: Events, names: list[str]) -> list[ModuleRun]:
         events.op.tolist(), events.start_ps.tolist(), events.duration_ps.tolist(), strict=True
     )
     split = [split_module_name(name) for name in names]
-    return [ModuleRun(*split[op], start, duration) for op, start, duration in rows]
+    return [ModuleRun(split[op][0], split[op][1], start, duration) for op, start, duration in rows]
 
 
-def _table(
-    head: Any, programs: Mapping[int, HloProgram], used_by: list[Events]
-) -> list[Op]:
+def _table(head: Any, programs: Mapping[int, HloProgram], used_by: list[Events]) -> list[Op]:
     """An op for each event name; names that no op event uses stay bare."""
     stat_names = StatNames(head)
     used = np.zeros(len(head.event_metadata), np.bool_)

@@ -41,7 +41,7 @@ class Field(NamedTuple):
 
 
 def varint(data: ByteString, position: int, end: int) -> tuple[int, int]:
-    """The varint at `position` and where it ends. Raises IndexError where the data ends inside it."""
+    """The varint at `position` and where it ends. Raises IndexError where the data ends in it."""
     result = shift = 0
     start = position
     while True:
