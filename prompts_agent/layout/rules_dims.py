@@ -74,7 +74,7 @@ def _mlp_cuts(table: LayoutTable, space: Space) -> tuple[tuple[str, int, IntColu
     """Name, width and shards of every inner dim of a feed-forward block that the model has.
 
     Where expert divides other axes it takes tensor ranks too, and leaves each expert whole (an
-    expert tensor degree of 1, as vLLM has it and Megatron recommends).
+    expert tensor degree of 1, as in vLLM).
     """
     model, tensor = space.model, table.size(Axis.TENSOR)
     within: IntColumn = np.where(table.expert_divides, 1, tensor)

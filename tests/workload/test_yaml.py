@@ -174,7 +174,7 @@ def test_gpu_degrees_decide_the_split(load: Any) -> None:
 MESH = {"fsdp": 64, "tensor": 4}
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"model": "lama3-8b"}, r":1, model: model 'lama3-8b'.*Did you mean llama3-8b"),
-    ({"model": {"layers": 4}}, r":1, model.embed: the key is missing. Add `embed: …`.*7 more problems"),
+    ({"model": {"layers": 4}}, r":1, model.embed: the key is missing.*7 more problems"),
     ({"model": "none/config.json"}, r"model: .*cannot be read as JSON"),
     ({"hardware": "v5p-512"}, r":2, hardware: topology 'v5p-512'.*v5p:8x8x8 if 512 counts chips"),
     ({"phase": "train"}, r":3, phase = 'train': should be 'pretrain', .* Write one of them"),
