@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from estimate_build import job, layout
@@ -98,7 +100,7 @@ def test_what_runs_already_is_no_proposal_but_better_knobs_on_its_mesh_are() -> 
 def test_the_order_is_a_permutation_and_respects_one_percent(times: list[float]) -> None:
     rows = ranked(estimates(times, [1.0] * 4))
     assert sorted(rows) == [0, 1, 2, 3]
-    for first, second in zip(rows, rows[1:], strict=False):
+    for first, second in itertools.pairwise(rows):
         assert times[first] <= times[second] * 1.011
 
 

@@ -13,10 +13,10 @@ from prompts_agent.estimate.trace_calibration import calibrate_to
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.workload.workload import Measured
 
-WORK = job()
-BASELINE = layout(WORK, {"fsdp": 4, "tensor": 4}, microbatch=4)
-NEAR = layout(WORK, {"fsdp": 8, "tensor": 2}, microbatch=2)
-FAR = layout(WORK, {"fsdp": 16})
+WORK = job(batch=32)
+BASELINE = layout(WORK, {"fsdp": 4, "tensor": 4}, microbatch=4, gradient_accumulation=2)
+NEAR = layout(WORK, {"fsdp": 8, "tensor": 2}, microbatch=4)
+FAR = layout(WORK, {"fsdp": 16}, microbatch=2)
 TABLE = LayoutTable.of([BASELINE, NEAR, FAR])
 
 
