@@ -37,7 +37,7 @@ _KINDS = (
         "all-reduce",
         re.compile(r"allreduce|crossdevicereduce|quickreduce|oneshot|twoshot|multimem"),
     ),
-    ("send-recv", re.compile(r"sendrecv|isend|irecv|(?:kernel|hcom|ccl:?)(?:send|recv|receive)")),
+    ("send", re.compile(r"sendrecv|isend|irecv|(?:kernel|hcom|ccl:?)(?:send|recv|receive)")),
     ("collective-broadcast", re.compile(r"broadcast")),
 )
 """Looked for in this order in the name without underscores: the fused kernels of two kinds
@@ -49,8 +49,8 @@ _METADATA = {
     "reducescatter": "reduce-scatter",
     "alltoall": "all-to-all",
     "broadcast": "collective-broadcast",
-    "send": "send-recv",
-    "recv": "send-recv",
+    "send": "send",
+    "recv": "recv",
     "barrier": "all-reduce",  # ProcessGroupNCCL sends one element around
 }
 

@@ -206,7 +206,7 @@ def test_axes_behind_process_groups(description: object, axis: str | None) -> No
         ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)", "all-reduce"),
         ("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "all-gather"),
         ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "reduce-scatter"),
-        ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "send-recv"),
+        ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "send"),
         ("ncclKernel_Broadcast_RING_LL_Sum_int8_t", "collective-broadcast"),
         ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", "unknown"),
         ("void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>", "all-reduce"),
