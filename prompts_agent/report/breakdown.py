@@ -58,12 +58,14 @@ def cells(seconds: list[float], width: int) -> list[int]:
     if total <= 0 or width <= 0:
         return [0] * len(seconds)
     exact = [width * value / total for value in seconds]
-    found = [max(1, int(value)) if value > 0 else 0 for value in exact]
+    found = [
+        max(1, int(part)) if value > 0 else 0 for part, value in zip(exact, seconds, strict=True)
+    ]
     by_remainder = sorted(range(len(exact)), key=lambda i: (int(exact[i]) - exact[i], i))
     for i in by_remainder:
         if sum(found) >= width:
             break
-        found[i] += 1 if exact[i] > 0 else 0
+        found[i] += 1 if seconds[i] > 0 else 0
     # Cells that smallest parts were given are taken from the largest.
     while sum(found) > width:
         largest = max(range(len(found)), key=lambda i: (found[i], -i))
