@@ -163,12 +163,13 @@ def _unknown_key(where: str, path: tuple[int | str, ...]) -> RecipeError:
 
 
 def _path(detail: ErrorDetails) -> tuple[int | str, ...]:
-    """Where in the front matter, without the member of a union that pydantic adds (`str`)."""
-    return tuple(
-        part
-        for part in detail["loc"]
-        if isinstance(part, int) or not (part in ("str", "bool", "int") or "[" in part)
-    )
+    """Where in the front matter, without the member of a union that pydantic adds at the end."""
+    path = detail["loc"]
+    unions = ("str", "bool", "int", "str-enum[", "literal[")
+    is_key = detail["type"] in ("missing", "extra_forbidden")
+    if not is_key and len(path) > 1 and str(path[-1]).startswith(unions):
+        return path[:-1]
+    return path
 
 
 def _words_allowed(detail: ErrorDetails) -> list[str]:
@@ -198,7 +199,7 @@ def _dotted(path: tuple[int | str, ...]) -> str:
 def _line_of(text: str, path: tuple[int | str, ...]) -> int:
     """Line of the node at `path` or of its deepest ancestor that is there, from 1."""
     front, _ = _split(text, "")
-    node: Any = yaml.compose(front, Loader=yaml.SafeLoader)
+    node: Any = yaml.compose(front, Loader=_SAFE)
     line = node.start_mark.line
     for part in path:
         if isinstance(node, yaml.MappingNode):

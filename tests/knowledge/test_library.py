@@ -69,7 +69,7 @@ def test_no_such_directory(tmp_path: Path) -> None:
 def test_find_recipe() -> None:
     recipe = make_recipe()
     assert find_recipe("lower-it", (recipe,)) is recipe
-    with pytest.raises(RecipeError, match="recipe 'x': is not in the knowledge base.*lower-it"):
+    with pytest.raises(RecipeError, match=r"recipe 'x': is not in the knowledge base.*lower-it"):
         find_recipe("x", (recipe,))
     with pytest.raises(RecipeError, match="is empty"):
         find_recipe("x", ())

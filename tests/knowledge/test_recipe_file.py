@@ -305,3 +305,13 @@ def test_any_text_is_a_recipe_or_a_recipe_error(text: str) -> None:
     for whole in (text, f"---\n{text}\n---\n", GOOD.replace("lower-it", text)):
         with suppress(RecipeError):
             parse_recipe(whole, "x.md")
+
+
+@given(
+    st.integers(0, len(GOOD)),
+    st.integers(0, 30),
+    st.text(alphabet=":{}[]-\n &*!|>'\"#%@`,?a1.~<\t", max_size=6),
+)
+def test_a_damaged_recipe_is_a_recipe_or_a_recipe_error(at: int, cut: int, typed: str) -> None:
+    with suppress(RecipeError):
+        parse_recipe(GOOD[:at] + typed + GOOD[at + cut :], "x.md")
