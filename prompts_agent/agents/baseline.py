@@ -106,8 +106,8 @@ def _other_hardware(workload: Workload, profile: Profile) -> str:
     devices = profile.devices_in_job or profile.devices_in_trace
     traced = f"{devices} × {profile.device_kind or 'an unknown device'}"
     return (
-        f"The trace is of {traced}, the plan for {workload.topology}: predicted times are not "
-        "calibrated by the trace."
+        f"The trace is of {traced}, the plan for {workload.topology}: what the trace measured "
+        "does not calibrate the predictions."
     )
 
 

@@ -74,8 +74,7 @@ def caveats(found: Found | None) -> tuple[str, ...]:
     said = []
     if not found.today_measured:
         said.append(
-            "Predicted times are estimates that no measured step of this job on these devices "
-            "calibrates; trust their order more than their values."
+            "Predicted times rest on no measured step: trust their order more than their values."
         )
     if not found.surely_fits and found.candidates:
         said.append(

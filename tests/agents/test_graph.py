@@ -161,7 +161,7 @@ def test_a_plan_needs_no_trace(objective: Objective) -> None:
     assert report.findings == ()
     assert len(report.proposals) == 3
     assert all(p.predicted.speedup is None for p in report.proposals)
-    assert any("calibrates" in text for text in report.caveats)
+    assert any("no measured step" in text for text in report.caveats)
 
 
 def test_top_is_how_many_are_proposed() -> None:
@@ -204,7 +204,7 @@ def test_a_structure_only_trace_with_a_target_is_planned_for_uncalibrated() -> N
     report = run_profile(traced, DiagnoseRequest(workload=workload(), target="v5e:4x4"))
     resolved(report)
     assert report.proposals
-    assert any("not calibrated" in text for text in report.caveats)
+    assert any("does not calibrate" in text for text in report.caveats)
     assert report.baseline is not None
     assert report.baseline.measured_step_time_s is None
 

@@ -100,8 +100,8 @@ def _recompiling(profile: Profile) -> list[Finding]:
             FindingKind.RECOMPILING,
             title=sentence(
                 profile,
-                "Programs were compiled {fact:recompilations} times within the capture",
-                "Programs were compiled within the capture",
+                "Programs were compiled again within the capture ({fact:recompilations} in all)",
+                "Programs were compiled again within the capture",
             ),
             detail="A shape, a dtype or a static argument changes between steps. Pad to fixed "
             "shapes, hoist the jit, and keep Python numbers out of its arguments; if the capture "

@@ -34,7 +34,9 @@ def detect(profile: Profile, workload: Workload | None) -> list[Finding]:  # noq
 
 def _lacks(profile: Profile) -> list[str]:
     lacks = []
-    if profile.structure_only:
+    if profile.structure_only and profile.devices_in_trace == 0:
+        lacks.append("it is a compiled program and no run of it")
+    elif profile.structure_only:
         lacks.append("its devices are virtual, so their times mean nothing")
     elif profile.step is None:
         lacks.append("no repeated step was found")

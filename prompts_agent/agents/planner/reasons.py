@@ -29,7 +29,8 @@ AXIS_NOUN = {axis: f"the {axis} axis" for axis in Axis}
 
 def reasons(candidate: Candidate, changes: Sequence[Change], case: Case) -> tuple[Reason, ...]:
     """Findings answered first, then the estimate's terms, then recipes."""
-    found = [*_answers(changes, case), *_terms(candidate, case), *_recipes(changes, case)]
+    recipes = _recipes(changes, case) if case.today else _recipes_for_axes(candidate, case)
+    found = [*_answers(changes, case), *_terms(candidate, case), *recipes]
     seen: dict[str, Reason] = {}
     for reason in found:
         seen.setdefault(reason.text, reason)
@@ -137,6 +138,22 @@ def _recipes(changes: Sequence[Change], case: Case) -> Iterator[Reason]:
         moved = " and ".join(f"{axis} ({{change:{axis}}})" for axis in dict.fromkeys(agreed))
         yield Reason(
             text=f"The knowledge base recommends this change of {moved}.",
+            recipe_ids=(recipe_id,),
+        )
+
+
+def _recipes_for_axes(candidate: Candidate, case: Case) -> Iterator[Reason]:
+    """Without a layout to move from: recipes that do nothing but raise an axis that is used."""
+    used = candidate.layout.mesh.used()
+    cited = 0
+    for recipe_id, moves in case.moves.items():
+        axes = [axis for axis, _ in moves if axis in used]
+        if not axes or any(move != "raise" for _, move in moves) or cited == MAX_RECIPES:
+            continue
+        cited += 1
+        named = " and ".join(f"{axis} ({{change:{axis}}})" for axis in dict.fromkeys(axes))
+        yield Reason(
+            text=f"The knowledge base has a recipe for {named} in this phase and on this hardware.",
             recipe_ids=(recipe_id,),
         )
 
