@@ -414,7 +414,8 @@ def hostile() -> Report:
     """Names in a trace that try to colour, link, mention, close a tag and clear the screen."""
     report = training()
     evil = (
-        "[red]x[/] \x1b[2J\x1b]8;;http://evil.example\x07click\x1b]8;;\x07 @octocat <script>1</script> "
+        "[red]x[/] \x1b[2J\x1b]8;;http://evil.example\x07click\x1b]8;;\x07 "
+        "@octocat <script>1</script> "
         "[link](http://evil.example) | `code` ![i](x) #12 \u202egnp.exe www.evil.example :tada: "
         "</details> $x$ https://evil.example/a"
     )
