@@ -103,11 +103,17 @@ class HloProgram:
         return find_mesh(self.groups, self.shardings, self.device_count)
 
     def called(self, instruction: Instruction) -> Iterator[Instruction]:
-        """Instructions of the computations that it calls, to any depth."""
-        for name in instruction.calls:
+        """Instructions of the computations that it calls, to any depth, each computation once."""
+        pending = list(instruction.calls)
+        seen: set[str] = set()
+        while pending:
+            name = pending.pop()
+            if name in seen:
+                continue
+            seen.add(name)
             for inner in self.computations.get(name, ()):
                 yield inner
-                yield from self.called(inner)
+                pending.extend(inner.calls)
 
     def flops(self, instruction: Instruction) -> int | None:
         """FLOPs of the matmuls in it, once through; None for a custom call: its work is opaque."""
@@ -129,20 +135,28 @@ class HloProgram:
         counts as taken. Fusions and async wrappers run with their caller.
         """
         runs = dict.fromkeys(self.computations, 0.0)
-        callees = {
-            name: [
-                (callee, float(i.trip_count or 1) if i.opcode == "while" else 1.0)
-                for i in body
-                for callee in i.calls
-                if callee in runs
-            ]
-            for name, body in self.computations.items()
-        }
-        pending = [(self.entry, 1.0)]
-        while pending:
-            name, times = pending.pop()
-            if name not in runs:
-                continue
-            runs[name] += times
-            pending.extend((callee, times * factor) for callee, factor in callees[name])
+        if self.entry not in runs:
+            return runs
+        runs[self.entry] = 1.0
+        for name in self._callers_first():
+            for i in self.computations[name]:
+                factor = float(i.trip_count or 1) if i.opcode == "while" else 1.0
+                for callee in i.calls:
+                    if callee in runs:
+                        runs[callee] += runs[name] * factor
         return runs
+
+    def _callers_first(self) -> list[str]:
+        """Computations below the entry, each before those that it calls."""
+        finished: list[str] = []
+        entered: set[str] = set()
+        pending = [(self.entry, False)]
+        while pending:
+            name, is_done = pending.pop()
+            if is_done:
+                finished.append(name)
+            elif name not in entered and name in self.computations:
+                entered.add(name)
+                pending.append((name, True))
+                pending += [(callee, False) for i in self.computations[name] for callee in i.calls]
+        return finished[::-1]

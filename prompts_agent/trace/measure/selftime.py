@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from prompts_agent.trace.capture import Events
 
-__all__ = ["leaves", "self_times"]
+__all__ = ["self_times"]
 
 Int64s = NDArray[np.int64]
 
@@ -45,8 +45,3 @@ def self_times(events: Events) -> Int64s:
         )
     own[rows] = np.maximum(duration - inside, 0)
     return own
-
-
-def leaves(events: Events, containers: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which events are no container; `containers` says which ops are."""
-    return ~containers[events.op]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +18,7 @@ from prompts_agent.errors import DamagedTraceError, EmptyTraceError
 from prompts_agent.trace.xspace.messages import xline, xplane
 from prompts_agent.trace.xspace.wire import BYTES, Field, WireError, fields
 
-__all__ = ["LineIndex", "PlaneIndex", "XSpaceFile"]
+__all__ = ["LineIndex", "PlaneIndex", "XSpaceFile", "readable"]
 
 _PLANES, _ERRORS, _WARNINGS, _HOSTNAMES = 1, 2, 3, 4  # XSpace
 _PLANE_NAME, _LINES, _EVENT_METADATA = 2, 3, 4  # XPlane
@@ -81,7 +82,8 @@ class XSpaceFile:
         opened = cls()
         try:
             opened._map(source)
-            opened._index(label)
+            with readable(label):
+                opened._index(label)
         except BaseException:
             opened.close()
             raise
@@ -141,11 +143,8 @@ class XSpaceFile:
                 cure="Capture it again, or copy it again: the copy may have failed.",
             )
         self._refuse_text_copy(label)
-        try:
-            for found in fields(self._data, 0, self.size):
-                self._take(found)
-        except (WireError, UnicodeDecodeError) as error:
-            raise _damaged(label, str(error)) from error
+        for found in fields(self._data, 0, self.size):
+            self._take(found)
         if not self.planes:
             if self.caveats:
                 raise _damaged(label, "it ends before the first plane is whole")
@@ -262,6 +261,17 @@ def _is_text(sample: bytes) -> bool:
             continue
         return True
     return False
+
+
+@contextmanager
+def readable(label: str) -> Iterator[None]:
+    """Turns what decoders raise on damaged bytes into `DamagedTraceError`."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        yield
+    except (DecodeError, WireError, ValueError, IndexError, KeyError, OverflowError) as error:
+        raise _damaged(label, str(error) or type(error).__name__) from error
 
 
 def _damaged(label: str, why: str) -> DamagedTraceError:

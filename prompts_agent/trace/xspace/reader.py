@@ -14,7 +14,7 @@ from prompts_agent.trace.hlo.program import HloProgram
 from prompts_agent.trace.profile import TraceFile
 from prompts_agent.trace.xspace.clock import Clock
 from prompts_agent.trace.xspace.cpu import CpuDevices, cpu_devices
-from prompts_agent.trace.xspace.file import PlaneIndex, XSpaceFile
+from prompts_agent.trace.xspace.file import PlaneIndex, XSpaceFile, readable
 from prompts_agent.trace.xspace.gpu import gpu_events, stream_lines
 from prompts_agent.trace.xspace.host import AllocatorUse, HostReading, read_host
 from prompts_agent.trace.xspace.labels import gpu_label, tpu_label
@@ -41,7 +41,8 @@ class XSpaceCapture(Capture):
         """Decodes the events of one device. Raises `DamagedTraceError` where the file changed."""
         if device.platform == "cpu":
             return self._cpu[device.host].events(device.index)
-        with XSpaceFile.open(self._sources[device.host], label=device.host) as file:
+        label = f"{device.host}, device {device.index}"
+        with XSpaceFile.open(self._sources[device.host], label=label) as file, readable(label):
             clock = Clock.of(file)
             name = f"/device:{device.platform.upper()}:{device.index}"
             plane = next(plane for plane in file.planes if plane.name == name)
@@ -72,7 +73,7 @@ def read_xspace(sources: Sequence[tuple[str, Path | bytes]], file: TraceFile) ->
     merged = _Merged()
     for host, source in sources:
         label = str(source) if isinstance(source, Path) else host
-        with XSpaceFile.open(source, label=label) as space:
+        with XSpaceFile.open(source, label=label) as space, readable(label):
             prefix = f"{host}: " if len(sources) > 1 else ""
             _read_host_file(space, host, prefix, merged)
     _require_devices(merged, file)
