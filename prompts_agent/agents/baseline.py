@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from prompts_agent.agents.placeholders import scrub
 from prompts_agent.agents.program import axes_of, program_shapes
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.legality import check
@@ -11,6 +12,7 @@ from prompts_agent.layout.mesh import Axis
 from prompts_agent.trace.profile import Profile
 from prompts_agent.workload.complete import Surroundings, complete_layout
 from prompts_agent.workload.infer_mesh import infer_mesh
+from prompts_agent.workload.program import ProgramShapes
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Measured, Phase, Workload
 
@@ -41,9 +43,11 @@ def same_hardware(workload: Workload, profile: Profile) -> bool:
 
 def today_of(workload: Workload, profile: Profile) -> Today:
     """Today's layout of the workload, checked against the trace's mesh."""
-    mesh = infer_mesh(program_shapes(profile))
+    shapes = program_shapes(profile)
+    mesh = infer_mesh(shapes)
     degrees = mesh.degrees
-    axes = axes_of(profile, degrees)
+    axes = axes_of(profile, shapes, degrees)
+    told = _told(profile, shapes)
     measurable = same_hardware(workload, profile)
     caveats = [] if measurable else [_other_hardware(workload, profile)]
     if workload.baseline is not None:
@@ -58,7 +62,11 @@ def today_of(workload: Workload, profile: Profile) -> Today:
             )
             measurable = False
         return Today(
-            layout=workload.baseline, measured=measurable, axes=axes, caveats=tuple(caveats)
+            layout=workload.baseline,
+            measured=measurable,
+            axes=axes,
+            assumptions=told,
+            caveats=tuple(caveats),
         )
     layout, assumptions = _from_mesh(workload, degrees)
     if layout is None:
@@ -70,8 +78,19 @@ def today_of(workload: Workload, profile: Profile) -> Today:
         layout=layout,
         measured=measurable and layout is not None,
         axes=axes,
-        assumptions=(*mesh.assumptions, *assumptions) if layout is not None else (),
+        assumptions=(*told, *mesh.assumptions, *assumptions) if layout is not None else (),
         caveats=tuple(caveats),
+    )
+
+
+def _told(profile: Profile, shapes: ProgramShapes) -> tuple[str, ...]:
+    """A sentence for each axis whose meaning follows from what it cuts."""
+    pairs = zip(profile.mesh, shapes.mesh, strict=True)
+    return tuple(
+        f"The program's axis {scrub(axis.name)} is taken as {meant.name}, because weights and "
+        "batch are cut so."
+        for axis, meant in pairs
+        if axis.name != meant.name
     )
 
 

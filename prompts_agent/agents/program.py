@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from prompts_agent.agents.unnamed import told_axes
 from prompts_agent.hardware.catalog import chip_names
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.trace.profile import Profile, ProgramParameter
@@ -23,13 +24,16 @@ def program_shapes(profile: Profile) -> ProgramShapes:
     """What the main program's parameters and ops say; None where they say nothing."""
     tensors = [(p, _shape(p)) for p in profile.parameters]
     inputs = tuple(t for _, t in tensors if t.is_integer and len(t.local_shape) in (1, 2))
+    weights = tuple(t for _, t in tensors if t not in inputs)
+    mesh = tuple(AxisInUse(name=axis.name, size=axis.size) for axis in profile.mesh)
+    told = told_axes(mesh, weights, inputs)
     optimizer = any(_OPTIMIZER.search(p.name) for p, _ in tensors)
     known = profile.device_kind in chip_names() and not profile.structure_only
     return ProgramShapes(
         name=profile.step.program if profile.step is not None else _main_program(profile),
-        parameters=tuple(t for _, t in tensors if t not in inputs),
+        parameters=weights,
         inputs=inputs,
-        mesh=tuple(AxisInUse(name=axis.name, size=axis.size) for axis in profile.mesh),
+        mesh=tuple(AxisInUse(name=told.get(a.name, a.name), size=a.size) for a in mesh),
         has_backward=_has_backward(profile, optimizer),
         has_optimizer_state=optimizer or None,
         device_kind=profile.device_kind if known else None,
@@ -62,9 +66,15 @@ def _has_backward(profile: Profile, optimizer: bool) -> bool | None:
     return False if cached or names else None
 
 
-def axes_of(profile: Profile, degrees: dict[Axis, int] | None) -> dict[str, Axis]:
-    """The trace's axis names → ours; `degrees` tell whether a data axis cuts weights."""
-    named = {axis.name: axis_named(axis.name) for axis in profile.mesh}
+def axes_of(
+    profile: Profile, shapes: ProgramShapes, degrees: dict[Axis, int] | None
+) -> dict[str, Axis]:
+    """The trace's axis names → ours; `degrees` tell whether a data axis cuts weights.
+
+    `shapes` are the profile's own, so its mesh has the same axes, unnamed ones by their meaning.
+    """
+    pairs = zip(profile.mesh, shapes.mesh, strict=True)
+    named = {axis.name: axis_named(meant.name) for axis, meant in pairs}
     axes = {name: axis for name, axis in named.items() if axis is not None}
     if degrees is not None and Axis.DATA not in degrees and Axis.FSDP in degrees:
         axes = {n: Axis.FSDP if axis is Axis.DATA else axis for n, axis in axes.items()}

@@ -182,6 +182,21 @@ def test_kv_heads_are_split_where_tensor_exceeds_them() -> None:
     assert FindingKind.KV_HEADS_SPLIT not in found(wide)
 
 
+def test_a_key_projection_shows_the_split_without_any_axis_name() -> None:
+    # 8 KV heads × 128 = 1024 columns, in 16 shards.
+    def of(shards: int) -> Profile:
+        key = parameter(
+            "params['layers']['k_proj']",
+            (32, 4096, 1024 // shards),
+            global_shape=(32, 4096, 1024),
+            tiles=(1, 1, shards),
+        )
+        return profile(parameters=(key,), mesh=(MeshAxisUse(name="axis0", size=16),))
+
+    assert FindingKind.KV_HEADS_SPLIT in found(of(16), workload())
+    assert FindingKind.KV_HEADS_SPLIT not in found(of(8), workload())
+
+
 def test_replicated_weights_above_a_gibibyte() -> None:
     def of(rows: int, replication: int) -> Profile:
         # bf16[rows, 1024]: 2 KiB a row.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from agents_build import layout, profile, workload
+from agents_build import layout, parameter, profile, workload
 
 from prompts_agent.agents.baseline import same_hardware, today_of
 from prompts_agent.agents.request import DiagnoseRequest
@@ -97,6 +97,18 @@ def test_another_target_than_the_traces_is_not_calibrated() -> None:
     assert job.workload is not None
     assert job.workload.baseline_measured is None
     assert any("does not calibrate" in text for text in job.caveats)
+
+
+def test_axes_without_a_name_are_told_by_what_they_cut() -> None:
+    weight = parameter("w", (4096, 1024), global_shape=(4096, 4096), tiles=(1, 4))
+    batch = parameter("tokens", (8, 2048), dtype="s32", global_shape=(32, 2048), tiles=(4, 1))
+    traced = profile(mesh=mesh(axis0=4, axis1=4), parameters=(weight, batch))
+    job = resolve(DiagnoseRequest(workload=workload()), traced)
+    assert job.axes == {"axis0": Axis.DATA, "axis1": Axis.TENSOR}
+    assert job.workload is not None
+    assert job.workload.baseline is not None
+    assert job.workload.baseline.mesh.used() == {Axis.DATA: 4, Axis.TENSOR: 4}
+    assert any("axis1 is taken as tensor" in text for text in job.workload.assumptions)
 
 
 def test_a_baseline_that_breaks_a_rule_is_not_compared_with() -> None:

@@ -9,6 +9,7 @@ from prompts_agent.agents.analyst.cite import finding, sentence
 from prompts_agent.agents.finding import Finding
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.model.spec import ModelSpec
 from prompts_agent.trace.measure.facts import slug
 from prompts_agent.trace.profile import Profile, ProgramParameter
 from prompts_agent.workload.axis_names import axis_named
@@ -28,6 +29,7 @@ REPLICATED_BYTES = 2**30
 of the largest models stay well below; a single replicated embedding is above."""
 
 _BYTES = {"f64": 8, "s64": 8, "f32": 4, "s32": 4, "u32": 4, "bf16": 2, "f16": 2}
+_KEY_NAMES = re.compile(r"\b(?:k_proj|wk|key)\b|_k_proj|key_proj", re.IGNORECASE)
 _OUTPUT_NAMES = re.compile(r"lm_head|logits|unembed|output_(?:proj|embed)", re.IGNORECASE)
 
 
@@ -50,13 +52,30 @@ def tensor_degree(profile: Profile, workload: Workload | None) -> int | None:
 
 
 def kv_split(profile: Profile, workload: Workload | None) -> tuple[int, int] | None:
-    """(tensor, kv heads) where the tensor axis is larger than the number of KV heads."""
-    tensor = tensor_degree(profile, workload)
+    """(tensor, kv heads) where KV heads are cut in more shards than there are heads.
+
+    The shards are those of the key projection where the program shows it, else the tensor axis.
+    """
     # Latent attention has one latent a token, which every rank holds whatever the axis is.
-    if tensor is None or workload is None or workload.model.mla is not None:
+    if workload is None or workload.model.mla is not None:
+        return None
+    tensor = _key_shards(profile, workload.model) or tensor_degree(profile, workload)
+    if tensor is None:
         return None
     kv_heads = workload.model.kv_heads
     return (tensor, kv_heads) if tensor > kv_heads else None
+
+
+def _key_shards(profile: Profile, model: ModelSpec) -> int | None:
+    """In how many shards the output dim of the key projection is cut."""
+    wide = model.kv_heads * model.head_dim
+    for parameter in profile.parameters:
+        shape, tiles = parameter.global_shape, parameter.tiles
+        if not shape or not tiles or len(shape) > len(tiles) or wide == model.embed:
+            continue
+        if _KEY_NAMES.search(parameter.name) and wide in shape:
+            return tiles[shape.index(wide)]
+    return None
 
 
 def detect(profile: Profile, workload: Workload | None) -> list[Finding]:
