@@ -100,14 +100,14 @@ def test_another_target_than_the_traces_is_not_calibrated() -> None:
 
 
 def test_axes_without_a_name_are_told_by_what_they_cut() -> None:
-    weight = parameter("w", (4096, 1024), global_shape=(4096, 4096), tiles=(1, 4))
-    batch = parameter("tokens", (8, 2048), dtype="s32", global_shape=(32, 2048), tiles=(4, 1))
-    traced = profile(mesh=mesh(axis0=4, axis1=4), parameters=(weight, batch))
+    weight = parameter("w", (4096, 512), global_shape=(4096, 4096), tiles=(1, 8))
+    batch = parameter("tokens", (16, 2048), dtype="s32", global_shape=(32, 2048), tiles=(2, 1))
+    traced = profile(mesh=mesh(axis0=2, axis1=8), parameters=(weight, batch))
     job = resolve(DiagnoseRequest(workload=workload()), traced)
     assert job.axes == {"axis0": Axis.DATA, "axis1": Axis.TENSOR}
     assert job.workload is not None
     assert job.workload.baseline is not None
-    assert job.workload.baseline.mesh.used() == {Axis.DATA: 4, Axis.TENSOR: 4}
+    assert job.workload.baseline.mesh.used() == {Axis.DATA: 2, Axis.TENSOR: 8}
     assert any("axis1 is taken as tensor" in text for text in job.workload.assumptions)
 
 
