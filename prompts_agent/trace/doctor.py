@@ -76,17 +76,17 @@ def examine(profile: Profile, file: TraceFile) -> Examination:
 
 def _holds(profile: Profile) -> Iterator[str]:
     job = f" of {profile.devices_in_job}" if profile.devices_in_job else ""
-    yield (
-        f"{profile.devices_in_trace}{job} devices on {profile.hosts} hosts ({profile.device_label})"
-    )
-    if profile.step is not None:
+    if profile.devices_in_trace:
         yield (
-            f"{profile.step.count} steps of {profile.step.program}, median "
-            f"{format_seconds(profile.step.median_s)}, from {profile.step.derived_from}"
+            f"{profile.devices_in_trace}{job} devices on {profile.hosts} hosts "
+            f"({profile.device_label})"
         )
+    if profile.step is not None:
+        step = profile.step
+        yield f"step time {format_seconds(step.median_s)}: {step.derived_from}"
     if profile.mesh:
         axes = ", ".join(f"{axis.name}={axis.size}" for axis in profile.mesh)
-        yield f"mesh {axes}" + (f", from {profile.mesh_source}" if profile.mesh_source else "")
+        yield f"mesh {axes}" + (f": {profile.mesh_source}" if profile.mesh_source else "")
     if profile.collectives:
         sized = sum(use.bytes is not None for use in profile.collectives)
         yield f"{len(profile.collectives)} kinds of collectives, {sized} with their sizes"

@@ -76,9 +76,6 @@ def read_kineto(files: Sequence[InputFile], file: TraceFile) -> LoadedCapture:
         raise _no_gpu_events(ranks)
     world = max((rank.world_size for rank in ranks if rank.world_size), default=None)
     missing = [note for rank in ranks for note in rank.missing]
-    if world is not None and world > len(ranks):
-        known = ", ".join("?" if rank.rank is None else str(rank.rank) for rank in ranks)
-        missing.append(f"ranks other than {known} of {world}: they would tell stragglers")
     peaks = [rank.peak_bytes for rank in ranks if rank.peak_bytes]
     caveats = dict.fromkeys((*file.caveats, *(note for rank in ranks for note in rank.caveats)))
     first = min(ranks, key=lambda rank: (rank.rank is None, rank.rank or 0))
@@ -200,12 +197,7 @@ def _derive(
     base_us: float,
 ) -> None:
     steps = mark_derived_steps(events, annotations, device_spans, base_us)
-    if steps is None:
-        result.missing.append(
-            "steps: no ProfilerStep, no repeated annotation and no repeated pattern of kernels "
-            "(call profiler.step() in the loop, and capture 2 to 5 steps)"
-        )
-    else:
+    if steps is not None:
         result.caveats.append(f"{result.file.path.name}: steps derived from {steps.source}")
 
 
@@ -258,5 +250,3 @@ def _note_missing(result: _Rank, on_device: list[Span]) -> None:
             f"size and ranks of {plain:,} of {len(collectives):,} communication kernels (custom "
             "kernels, or PyTorch before 2.4)"
         )
-    if not result.peak_bytes:
-        result.missing.append("peak memory (profile with profile_memory=True)")

@@ -49,7 +49,7 @@ def read_nsight(files: Sequence[InputFile], file: TraceFile) -> LoadedCapture:
     """
     decoded: list[tuple[Device, DeviceEvents]] = []
     host_events: list[HostEvent] = []
-    caveats, missing, versions = list(file.caveats), [], dict[str, str]()
+    caveats, versions = list(file.caveats), dict[str, str]()
     for item in files:
         try:
             with closing(_open(item.path)) as database:
@@ -58,7 +58,6 @@ def read_nsight(files: Sequence[InputFile], file: TraceFile) -> LoadedCapture:
                 host_events = host_events or export.host_events()
                 versions = versions or export.versions()
                 caveats += export.caveats
-                missing += export.missing
         except (sqlite3.Error, OverflowError) as error:
             raise DamagedTraceError(
                 f"{item.path} cannot be read as SQLite ({error})",
@@ -77,10 +76,16 @@ def read_nsight(files: Sequence[InputFile], file: TraceFile) -> LoadedCapture:
         devices=[device for device, _ in decoded],
         host_events=host_events,
         versions=versions,
-        missing=list(dict.fromkeys(missing)),
+        missing=_unsized(decoded),
     )
     capture.decoded = decoded
     return capture
+
+
+def _unsized(decoded: Sequence[tuple[Device, DeviceEvents]]) -> list[str]:
+    if any(collective_opcode(op.text or "") for _, events in decoded for op in events.table):
+        return ["size and ranks of collectives (the export has them in NVTX payloads only)"]
+    return []
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -98,7 +103,6 @@ class _Export:
         self.database = database
         self.item = item
         self.caveats: list[str] = []
-        self.missing: list[str] = []
         self._broken = 0
         self._base_ns: int | None = None
 
@@ -185,12 +189,7 @@ class _Export:
             steps = repeating_steps(
                 [(op.text or op.name, start - base, end - start) for start, end, op in ordered]
             )
-        if steps is None:
-            self.missing.append(
-                "steps: no repeated NVTX range named like a step and no repeated pattern of "
-                "kernels (annotate the loop with nvtx, and capture 2 to 5 steps)"
-            )
-        else:
+        if steps is not None:
             self.caveats.append(f"{self.item.path.name}: steps derived from {steps.source}")
             events.modules.extend(
                 ModuleRun(steps.source, None, int(start * _PS_PER_NS), int(length * _PS_PER_NS))

@@ -51,7 +51,7 @@ def test_a_good_trace_needs_no_advice() -> None:
     assert sheet.lacks == ()
     assert sheet.holds == (
         "8 of 8 devices on 2 hosts (TPU v6 Lite)",
-        "5 steps of jit_step, median 500 ms, from module runs",
+        "step time 500 ms: module runs",
         "mesh data=2, model=4",
         "1 programs, 1 with their HLO",
         "peak memory 16.0 GB",
