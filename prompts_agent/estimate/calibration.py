@@ -56,6 +56,12 @@ class Constants(Record):
     """Least time of a layer's forward and backward pass in training, however little it computes."""
     layer_latency_s: float = Field(ge=0)
     """Time of a layer's small kernels that does not shrink with the batch, in serving."""
+    serving_matmul_efficiency: float = Field(gt=0, le=1)
+    """Share of peak FLOP/s of a large matmul in serving's kernels."""
+    serving_hbm_efficiency: float = Field(gt=0, le=1)
+    """Share of HBM bandwidth at which a decode step reads weights and cache."""
+    reduce_latency_s: float = Field(ge=0)
+    """Time of a small all-reduce in serving per doubling of its ranks, beyond the bytes."""
     serving_overhead_s: float = Field(ge=0)
     """Scheduler, sampling and launch of one serving step."""
 
@@ -84,6 +90,8 @@ class Calibration(Record):
     platforms: dict[Platform, dict[str, Constant]]
     step_time: dict[Platform, Residuals]
     """Of a step time that is predicted from nothing measured."""
+    serving: Residuals
+    """Of the seconds a token takes in serving. Measured on GPUs; TPUs borrow it."""
     hbm: dict[Platform, Residuals]
     """Of the memory need."""
     ratio_per_doubling: Residuals

@@ -126,7 +126,9 @@ def _with_intervals(
     baseline.
     """
     platform = at.chip.platform
-    times, needs = calibration.step_time[platform], calibration.hbm[platform]
+    training = at.workload.phase.is_training
+    times = calibration.step_time[platform] if training else calibration.serving
+    needs = calibration.hbm[platform]
     apart = calibration.ratio_per_doubling.p90 * doublings(at.table, at.workload.baseline)
     hbm = np.sum(list(held.values()), axis=0)
     return Estimates(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from prompts_agent.estimate.calibration import Calibration, Residuals, load_calibration
 from prompts_agent.estimate.estimator import estimate
+from prompts_agent.estimate.fit_serving import pool_residuals, score_pools
 from prompts_agent.estimate.ranking import doublings
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.hardware.topology import parse_topology
@@ -229,6 +230,9 @@ def main() -> None:
         name = f"{case.model:15} {case.topology:12} {layout!s:45}"
         lines.append(f"{name} {case.step_time_s:8.3f} s ×{ratio:.2f}")
     lines += [_line(f"step_time.{p}", step_residuals(p, calibration)) for p in ("tpu", "gpu")]
+    lines.append(_line("serving", pool_residuals(calibration)))
+    for name, mixture in (("dense", False), ("mixture", True)):
+        lines.append(f"pools, {name}: {score_pools(calibration, mixture=mixture)}")
     lines.append(_line("hbm.tpu", compiled_residuals(calibration)))
     lines.append(_line("hbm.gpu", peak_residuals(calibration)))
     errors, distances = ratio_residuals(calibration)

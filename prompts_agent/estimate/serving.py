@@ -72,13 +72,14 @@ def _decode_step(
     dense = arch.attention_layer_parameters * groups + arch.dense_mlp_layer_parameters
     held = z.layers * (dense / z.tensor + expert / (z.expert * z.expert_tensor))
     held = held + arch.vocab * arch.embed / (z.tensor * z.pipeline)
-    weights = dtype_bytes(at.workload.precision.weights) * held / at.hbm_bytes_per_s
+    hbm = at.chip.hbm_bandwidth_bytes_per_s * constants.serving_hbm_efficiency
+    weights = dtype_bytes(at.workload.precision.weights) * held / hbm
     flops = 2.0 * micro * (arch.active_parameters / z.pipeline) / z.tensor
-    matmul = flops / (at.peak_flops_per_s * constants.matmul_efficiency)
+    matmul = flops / (at.peak_flops_per_s * constants.serving_matmul_efficiency)
     launches = z.layers * constants.layer_latency_s
     return {
         "weights_s": z.pipeline * weights,
-        "kv_s": kv_cache_bytes / at.hbm_bytes_per_s,
+        "kv_s": kv_cache_bytes / hbm,
         "compute_s": z.pipeline * np.maximum(matmul - weights, 0.0),
         "exposed_s": z.pipeline * _stage_waits_s(at, micro, groups),
         "overhead_s": z.pipeline * launches + constants.serving_overhead_s,
@@ -93,6 +94,7 @@ def _stage_waits_s(at: Setting, tokens: FloatColumn, groups: FloatColumn) -> Flo
     arch, z, links = at.arch, at.sizes, at.links
     whole = tokens * arch.embed * at.element_bytes
     reduce = 2.0 * all_gather_s(links, (Axis.TENSOR,), whole)
+    reduce = reduce + at.constants.reduce_latency_s * np.log2(z.tensor)
     times = np.where(groups > 1.0, 1.0 + (z.tensor > groups), 2.0)
     layer = np.where(z.tensor > 1.0, times * reduce, 0.0)
     if arch.experts:
@@ -111,12 +113,15 @@ def _prefill_s(at: Setting, prompt: float) -> FloatColumn:
     """
     arch, z, constants = at.arch, at.sizes, at.constants
     tokens = prompt / z.context
-    share = local_efficiency(np.maximum(arch.active_mlp_width / z.tensor, 1.0), tokens, constants)
+    width = np.maximum(arch.active_mlp_width / z.tensor, 1.0)
+    share = local_efficiency(width, tokens, constants)
+    share = share * constants.serving_matmul_efficiency / constants.matmul_efficiency
     matmul = 2.0 * tokens * arch.active_parameters / (z.tensor * at.peak_flops_per_s * share)
     size = dtype_bytes(at.workload.precision.weights)
     experts = arch.layers * arch.expert_layer_parameters
     held = (arch.total_parameters - experts) / z.tensor + experts / (z.expert * z.expert_tensor)
-    read = size * held / at.hbm_bytes_per_s
+    hbm = at.chip.hbm_bandwidth_bytes_per_s * constants.serving_hbm_efficiency
+    read = size * held / hbm
     scores = 4.0 * tokens * arch.attended_tokens(int(prompt)) * arch.head_dim * arch.layers
     heads = np.ceil(arch.heads / z.tensor)
     attention = scores * heads / (at.peak_flops_per_s * constants.attention_efficiency)

@@ -28,16 +28,16 @@ def times(work: Workload, degrees: dict[str, int], **knobs: object) -> dict[str,
 
 
 def test_a_decode_step_reads_every_weight_once() -> None:
-    # llama3-8B without its token table and norms: 32 × (41.9 M + 176.2 M) + 525 M of 2 bytes, half
-    # of an H100's 3.35 TB/s.
+    # llama3-8B without its token table and norms: 32 × (41.9 M + 176.2 M) + 525 M of 2 bytes, at
+    # 80% of an H100's 3.35 TB/s.
     weights = 32 * (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336) + 128256 * 4096
     found = times(decode(), {"data": 8})
-    assert found["weights_s"] == pytest.approx(2 * weights / (0.5 * 3.35e12))
+    assert found["weights_s"] == pytest.approx(2 * weights / (0.8 * 3.35e12))
 
 
 def test_a_decode_step_reads_the_cache_of_its_sequences() -> None:
     found = times(decode(batch=64), {"data": 8})
-    assert found["kv_s"] == pytest.approx(8 * 4096 * 131072 / (0.5 * 3.35e12))
+    assert found["kv_s"] == pytest.approx(8 * 4096 * 131072 / (0.8 * 3.35e12))
 
 
 def test_tensor_ranks_read_less_but_wait_for_each_other() -> None:
