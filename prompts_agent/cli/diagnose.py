@@ -42,7 +42,7 @@ def diagnose(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Say what a job waits for, from its trace, and propose better layouts.
+    """What a job waits for, and better layouts.
 
     Exit codes: 0 done, 2 wrong input, 3 the trace was read and cannot tell.
     """

@@ -25,7 +25,10 @@ def doctor(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Say what a trace holds, what it lacks, and how to capture one that holds more."""
+    """What a trace holds and lacks.
+
+    And how to capture one that holds more.
+    """
     with progress(quiet=quiet, verbose=verbose) as tell:
         from prompts_agent.trace.doctor import examine
         from prompts_agent.trace.measure.profile import measure

@@ -26,7 +26,7 @@ def emit(
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
-    """Write one proposal of a report for a framework.
+    """One proposal, written for a framework.
 
     The config goes to stdout, so that it can be redirected; notes and the command that checks it
     go to stderr.

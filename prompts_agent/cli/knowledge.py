@@ -22,7 +22,7 @@ def check(
         ),
     ] = None,
 ) -> None:
-    """Check every recipe; exit code 2 where one breaks a rule."""
+    """Check recipes; exit code 2 for a fault."""
     from prompts_agent.knowledge.check import check as check_recipes
     from prompts_agent.resources import data_directory
 

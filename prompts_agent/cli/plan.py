@@ -36,7 +36,7 @@ def plan(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Propose layouts for a workload, without a trace.
+    """Layouts for a workload, without a trace.
 
     Exit codes: 0 done, 2 wrong input, 3 the workload says too little.
     """

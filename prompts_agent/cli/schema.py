@@ -9,7 +9,7 @@ __all__ = ["schema"]
 
 
 def schema(output: options.Output = None, force: options.Force = False) -> None:
-    """Print the JSON Schema of what --format json prints."""
+    """The JSON Schema of a report."""
     check_output(output, force=force)
     from prompts_agent.report.schema import schema_text
 

@@ -22,7 +22,7 @@ def check(
         ),
     ] = None,
 ) -> None:
-    """Check workload files; exit code 2 where one breaks a rule."""
+    """Check files; exit code 2 for a fault."""
     from prompts_agent.errors import PromptsError
     from prompts_agent.resources import data_directory
     from prompts_agent.workload.yaml import load_workload

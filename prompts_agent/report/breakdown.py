@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from prompts_agent.trace.profile import Profile
 
-__all__ = ["UNATTRIBUTED", "Part", "StepParts", "cells", "step_parts"]
+__all__ = ["UNATTRIBUTED", "Part", "StepParts", "cells", "no_times", "step_parts"]
 
 UNATTRIBUTED = "not attributed"
 NEGLIGIBLE = 0.005
@@ -47,6 +47,20 @@ def step_parts(profile: Profile) -> StepParts:
     if rest > NEGLIGIBLE * period:
         parts.append(Part(UNATTRIBUTED, rest))
     return StepParts(tuple(parts), max(period, known))
+
+
+def no_times(profile: Profile, parts: StepParts) -> str | None:
+    """Why the times of a step are not shown; None where they are."""
+    if profile.structure_only and profile.devices_in_trace == 0:
+        return (
+            "This is a compiled program and no run of it: its structure is real, times it has none."
+        )
+    if profile.structure_only:
+        return (
+            "The trace ran on CPU devices: its mesh, shapes and collectives are real, its times "
+            "say nothing about other hardware."
+        )
+    return "Unknown: the trace holds no times of a step." if parts.total_s is None else None
 
 
 def cells(seconds: list[float], width: int) -> list[int]:

@@ -16,6 +16,7 @@ __all__ = [
     "hbm_share",
     "headline",
     "key_checks",
+    "latencies",
     "share",
     "short_sha",
     "speedup",
@@ -30,6 +31,8 @@ RUNG_WORDS: dict[Rung, str] = {
     "compiled": "the compiler for this topology accepted it and gave its memory",
     "measured": "it ran, and its trace was read",
 }
+
+_LATENCIES = {"serving.ttft_s": "TTFT", "serving.tpot_s": "TPOT"}
 
 ABSTENTION_TITLES = {
     "not_sharding": "It is not sharding",
@@ -134,10 +137,14 @@ def term_name(name: str) -> str:
 
 def step_terms(proposal: Proposal, most: int = 5) -> list[tuple[str, float]]:
     """The largest parts of the predicted step, by name; totals are not parts."""
-    times = [
+    parts = [
         (term_name(name), value)
         for name, value in proposal.terms.items()
-        if name.startswith("time.") and name.endswith("_s") and value > 0
+        if name.endswith("_s") and name not in _LATENCIES and value > 0
     ]
-    parts = [(name, value) for name, value in times if name not in ("step", "step time", "total")]
     return sorted(parts, key=lambda item: -item[1])[:most]
+
+
+def latencies(proposal: Proposal) -> list[tuple[str, float]]:
+    """TTFT and TPOT where the estimate has them."""
+    return [(words, proposal.terms[n]) for n, words in _LATENCIES.items() if n in proposal.terms]

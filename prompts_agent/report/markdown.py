@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 
 from prompts_agent.agents.report import Config, Proposal, Report
-from prompts_agent.report.breakdown import step_parts
+from prompts_agent.report.breakdown import no_times, step_parts
 from prompts_agent.report.figures import (
     RUNG_WORDS,
     hbm,
     hbm_share,
     headline,
+    latencies,
     share,
     short_sha,
     speedup,
@@ -134,10 +135,13 @@ def _proposal(proposal: Proposal, report: Report) -> str:
     if proposal.tradeoffs:
         lines += ["", "**What it costs**", ""]
         lines += [f"- {escaped(filled(text, facts))}" for text in proposal.tradeoffs]
-    terms = step_terms(proposal)
-    if terms:
-        made_of = " · ".join(f"{name} {format_seconds(seconds)}" for name, seconds in terms)
-        lines += ["", f"**Predicted step**: {escaped(made_of)}"]
+    for label, terms in (
+        ("Predicted latency", latencies(proposal)),
+        ("Predicted step", step_terms(proposal)),
+    ):
+        if terms:
+            made_of = " · ".join(f"{name} {format_seconds(seconds)}" for name, seconds in terms)
+            lines += ["", f"**{label}**: {escaped(made_of)}"]
     lines += ["", f"**HBM**: {hbm(proposal.predicted)}"]
     lines += ["", f"**Checked**: {proposal.rung}, {RUNG_WORDS[proposal.rung]}", ""]
     checks = (*proposal.verdict.checks, *proposal.verdict.contradictions)
@@ -192,11 +196,10 @@ def _findings(report: Report) -> str:
 def _breakdown(report: Report) -> str:
     if report.profile is None:
         return ""
-    if report.profile.structure_only:
-        return "The trace ran on CPU devices: its structure is real, its times are not.\n"
     parts = step_parts(report.profile)
-    if parts.total_s is None:
-        return "The trace holds no times of a step.\n"
+    why = no_times(report.profile, parts)
+    if why is not None or parts.total_s is None:
+        return f"{why}\n"
     lines = ["| part of a step | time | share |", "|:--|--:|--:|"]
     for label, seconds in parts.parts:
         if seconds is None:

@@ -8,7 +8,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from prompts_agent.agents.report import Baseline, Report
-from prompts_agent.report.breakdown import step_parts
+from prompts_agent.report.breakdown import no_times, step_parts
 from prompts_agent.report.console.bars import step_bar
 from prompts_agent.report.console.layout import bullets, grid, heading, indented
 from prompts_agent.report.console.terminal import Pen
@@ -66,6 +66,10 @@ def facts_grid(pen: Pen, report: Report) -> RenderableType:
         )
         rows.append(("hardware", pen.text(f"{summary.hardware} · {summary.devices} devices")))
         rows.append(("objective", pen.text(str(summary.objective))))
+    if report.baseline is None and report.profile is not None and report.profile.mesh:
+        mesh = " × ".join(f"{axis.name} {axis.size}" for axis in report.profile.mesh)
+        found = f" · {report.profile.mesh_source}" if report.profile.mesh_source else ""
+        rows.append(("mesh", pen.join(pen.text(mesh, "bold"), pen.text(found, "dim"))))
     if report.baseline is not None:
         rows.append(("today", _today(pen, report.baseline)))
     return grid(pen, rows)
@@ -101,26 +105,17 @@ def step_section(pen: Pen, report: Report, width: int) -> RenderableType | None:
     if profile is None:
         return None
     parts = step_parts(profile)
-    if profile.structure_only or parts.total_s is None:
-        why = (
-            "The trace ran on CPU devices: its mesh, shapes and collectives are real, its times "
-            "say nothing about the hardware above."
-            if profile.structure_only
-            else "Unknown: the trace holds no times of a step."
-        )
-        return Group(heading(pen, "Where a step goes"), indented(pen.text(why, "italic")))
-    name = f"Where a step of {format_seconds(parts.total_s)} goes"
+    why = no_times(profile, parts)
+    if why is not None or parts.total_s is None:
+        return Group(heading(pen, "Where a step goes"), indented(pen.text(why or "", "italic")))
     step = profile.step
+    whole = "Where a step of" if step is not None else "No step was found; where all"
+    name = f"{whole} {format_seconds(parts.total_s)} {'goes' if step is not None else 'go'}"
     rows: list[RenderableType] = [heading(pen, name), indented(step_bar(pen, parts, width - 4))]
     if step is not None:
-        spread = f"{format_seconds(step.min_s)} to {format_seconds(step.max_s)}"
-        rows.append(
-            indented(
-                pen.text(
-                    f"{step.count} runs of {step.program}, median {format_seconds(step.median_s)}, "
-                    f"{spread}",
-                    "dim",
-                )
-            )
-        )
+        median, low, high = map(format_seconds, (step.median_s, step.min_s, step.max_s))
+        spread = f"one run of {step.program}"
+        if step.count > 1:
+            spread = f"{step.count} runs of {step.program}, median {median}, {low} to {high}"
+        rows.append(indented(pen.text(spread, "dim")))
     return Group(*rows)

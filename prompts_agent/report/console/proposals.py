@@ -16,6 +16,7 @@ from prompts_agent.report.figures import (
     hbm,
     hbm_share,
     key_checks,
+    latencies,
     speedup,
     step_terms,
     step_time,
@@ -102,9 +103,10 @@ def _block(pen: Pen, proposal: Proposal, facts: dict[str, Fact], *, today: bool)
     if proposal.tradeoffs:
         costs = [pen.text(filled(text, facts)) for text in proposal.tradeoffs]
         rows.append(("costs", bullets(pen, costs)))
-    terms = step_terms(proposal)
-    if terms:
-        rows.append(("step", pen.text(" · ".join(f"{n} {format_seconds(s)}" for n, s in terms))))
+    for label, terms in (("latency", latencies(proposal)), ("step", step_terms(proposal))):
+        if not terms:
+            continue
+        rows.append((label, pen.text(" · ".join(f"{n} {format_seconds(s)}" for n, s in terms))))
     predicted = proposal.predicted
     bar = fill_bar(pen, hbm_share(predicted), 20)
     rows.append(("HBM", pen.join(bar, hbm(predicted), separator=" ")))
