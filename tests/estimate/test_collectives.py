@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from estimate_build import at, job, table
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts_agent.estimate import collectives
@@ -133,6 +133,7 @@ def test_experts_exchange_tokens_in_every_layer() -> None:
     assert moved == pytest.approx(4 * 32 * 7 / 8 * 4096 * 2 * 4096 * 2)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from([2, 4, 8, 16]), st.floats(1.0, 1e12))
 def test_an_all_gather_grows_with_ranks_and_bytes(ranks: int, size: float) -> None:
     def seconds(n: float, b: float) -> float:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from estimate_build import at, job
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts_agent.estimate import compute
@@ -53,6 +53,7 @@ def test_a_matmul_is_never_faster_than_its_weights_are_read() -> None:
     assert seconds == pytest.approx(4 * 2 * weights / (0.85 * 819e9))
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.floats(1.0, 1e5), st.floats(1.0, 1e5))
 def test_efficiency_grows_with_both_extents_and_stays_below_its_limit(a: float, b: float) -> None:
     low = compute.local_efficiency(a, b, CONSTANTS)

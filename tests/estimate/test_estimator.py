@@ -90,7 +90,7 @@ def test_fit_prefers_the_least_memory() -> None:
     assert found.hbm_bytes[first] <= found.hbm_bytes.min() * 1.01
 
 
-def test_a_100_gpu_network_that_nobody_published_still_gives_numbers() -> None:
+def test_a_chip_without_a_published_network_still_gives_numbers() -> None:
     work = job("llama3-8b", "l4:2x8", batch=16)
     table = enumerate_layouts(search_space(work)).table
     assert np.isfinite(estimate(table, work).step_time_s).all()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from estimate_build import job, table
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts_agent.estimate.fit import compiled_cases
@@ -184,6 +184,7 @@ def test_compiled_verdicts() -> None:
 DEGREES = st.sampled_from([1, 2, 4, 8, 16])
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from(list(Remat)), st.booleans())
 def test_more_fsdp_never_holds_more_state(fsdp: int, remat: Remat, sharded: bool) -> None:
     work = job()
@@ -194,6 +195,7 @@ def test_more_fsdp_never_holds_more_state(fsdp: int, remat: Remat, sharded: bool
         assert more[term][0] <= less[term][0]
 
 
+@settings(max_examples=40, deadline=None)
 @given(DEGREES, DEGREES)
 def test_more_remat_never_keeps_more_activations(tensor: int, context: int) -> None:
     work = job(topology="v5e:16x16", batch=256)
@@ -205,6 +207,7 @@ def test_more_remat_never_keeps_more_activations(tensor: int, context: int) -> N
     assert kept == sorted(kept)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from([1, 2, 4, 8, 16]), st.booleans())
 def test_every_term_is_finite_and_not_negative(microbatch: int, sharded: bool) -> None:
     work = job()

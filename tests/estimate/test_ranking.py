@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from estimate_build import job, layout
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts_agent.estimate.estimate import Estimates
@@ -96,6 +96,7 @@ def test_what_runs_already_is_no_proposal_but_better_knobs_on_its_mesh_are() -> 
     assert top == {"best": [1, 0], "second": [2, 1, 0]}
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(0.1, 100.0), min_size=4, max_size=4))
 def test_the_order_is_a_permutation_and_respects_one_percent(times: list[float]) -> None:
     rows = ranked(estimates(times, [1.0] * 4))

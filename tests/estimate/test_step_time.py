@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from estimate_build import at, job
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts_agent.estimate.memory import memory_terms
@@ -35,6 +35,7 @@ def test_sequence_parallel_hides_more_of_the_same_traffic() -> None:
     assert cut["tensor_exposed_s"] < whole["tensor_exposed_s"]
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from([1, 2, 4, 8, 16]), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4, 8]))
 def test_terms_are_finite_and_not_negative(tensor: int, context: int, micro: int) -> None:
     fsdp = max(1, 16 // (tensor * context))
@@ -44,8 +45,11 @@ def test_terms_are_finite_and_not_negative(tensor: int, context: int, micro: int
         assert 0.0 <= value < 1e4
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from([1, 2, 4]))
-def test_a_faster_layout_of_the_same_tokens_never_computes_less(tensor: int) -> None:
+def test_cutting_the_same_tokens_otherwise_costs_no_matmul_time_but_tile_losses(
+    tensor: int,
+) -> None:
     # Matmul seconds of a step do not depend on how tokens are cut, but for tile losses.
     found = times({"fsdp": 16 // tensor, "tensor": tensor}, microbatch=4 * tensor)
     assert found["matmul_s"] == pytest.approx(

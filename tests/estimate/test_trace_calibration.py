@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from estimate_build import job, layout
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts_agent.errors import WorkloadError
@@ -20,6 +20,7 @@ FAR = layout(WORK, {"fsdp": 16}, microbatch=2)
 TABLE = LayoutTable.of([BASELINE, NEAR, FAR])
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.floats(0.01, 1e4))
 def test_a_prediction_is_the_measurement_times_the_ratio_of_estimates(measured: float) -> None:
     plain = estimate(TABLE, WORK)

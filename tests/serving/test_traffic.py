@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts_agent.errors import WorkloadError
@@ -50,6 +50,7 @@ def test_replicas_hold_what_is_in_flight() -> None:
     assert t.replicas_needed(OPEN, **share, sequences_per_replica=100) == 1
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.floats(0.01, 100.0), st.floats(0.001, 10.0), st.floats(0.001, 1.0))
 def test_little_s_law_holds_for_every_load(rate: float, ttft: float, tpot: float) -> None:
     load = OPEN.model_copy(update={"requests_per_s": rate})
