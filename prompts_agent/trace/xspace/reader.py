@@ -12,6 +12,7 @@ from prompts_agent.errors import NotDiagnosableError
 from prompts_agent.trace.capture import Capture, Device, DeviceEvents, HostEvent
 from prompts_agent.trace.hlo.program import HloProgram
 from prompts_agent.trace.profile import TraceFile
+from prompts_agent.trace.second_source import ask_xprof
 from prompts_agent.trace.xspace.clock import Clock
 from prompts_agent.trace.xspace.cpu import CpuDevices, cpu_devices
 from prompts_agent.trace.xspace.file import PlaneIndex, XSpaceFile, readable
@@ -64,8 +65,13 @@ class _Merged:
         self.missing: list[str] = []
 
 
-def read_xspace(sources: Sequence[tuple[str, Path | bytes]], file: TraceFile) -> XSpaceCapture:
+def read_xspace(
+    sources: Sequence[tuple[str, Path | bytes]], file: TraceFile, *, deep: bool = False
+) -> XSpaceCapture:
     """Reads the hosts of one job; `sources` are (host name, file or bytes), already unzipped.
+
+    With `deep`, XProf is asked for a peak memory that the trace's own events do not show: seconds
+    of time, and gigabytes for a large trace.
 
     Device events stay in the files until `events(device)`. Raises `DamagedTraceError`,
     `EmptyTraceError`, and `NotDiagnosableError` where no device did anything.
@@ -78,6 +84,7 @@ def read_xspace(sources: Sequence[tuple[str, Path | bytes]], file: TraceFile) ->
             _read_host_file(space, host, prefix, merged)
     _require_devices(merged, file)
     peak = max(merged.allocators, key=_peak, default=None)
+    second = _second_peak(sources) if deep and peak is None else None
     capture = XSpaceCapture(
         sources,
         file=replace_caveats(file, merged.caveats),
@@ -85,14 +92,22 @@ def read_xspace(sources: Sequence[tuple[str, Path | bytes]], file: TraceFile) ->
         programs=merged.programs,
         host_events=merged.host_events,
         versions=merged.versions,
-        hbm_peak_bytes=_peak(peak) or None if peak else None,
-        hbm_peak_source=_peak_source(peak) if peak else None,
+        hbm_peak_bytes=(_peak(peak) or None) if peak else second,
+        hbm_peak_source=_peak_source(peak) if peak else _XPROF_SOURCE if second else None,
         devices_in_job=max((p.device_count or 0 for p in merged.programs.values()), default=0)
         or None,
         missing=merged.missing,
     )
     capture._cpu = merged.cpu  # noqa: SLF001
     return capture
+
+
+_XPROF_SOURCE = "memory_profile of XProf, largest allocator of a device"
+
+
+def _second_peak(sources: Sequence[tuple[str, Path | bytes]]) -> int | None:
+    answers = [ask_xprof(source) for _, source in sources if isinstance(source, Path)]
+    return max((a.hbm_peak_bytes for a in answers if a.hbm_peak_bytes), default=None)
 
 
 def replace_caveats(file: TraceFile, caveats: list[str]) -> TraceFile:
