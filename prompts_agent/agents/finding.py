@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from prompts_agent.knowledge.vocabulary import FindingKind
+from prompts_agent.layout.mesh import Axis
 from prompts_agent.record import Record
 
-__all__ = ["Finding"]
+__all__ = ["Finding", "axes_meant"]
 
 
 class Finding(Record):
@@ -30,3 +33,17 @@ class Finding(Record):
     """A different mesh could cure it."""
     axis: str | None = None
     fact_ids: tuple[str, ...]
+
+
+def axes_meant(finding: Finding, names: Mapping[str, Axis]) -> tuple[Axis, ...]:
+    """The axes that a finding is about, in our names; none where one of them is unknown.
+
+    `names` are the trace's. A collective may span several: `data+fsdp`.
+    """
+    if finding.axis is None:
+        return ()
+    known = {**{axis.value: axis for axis in Axis}, **names}
+    parts = finding.axis.split("+")
+    if any(name not in known for name in parts):
+        return ()
+    return tuple(dict.fromkeys(known[name] for name in parts))

@@ -66,7 +66,8 @@ def analyst(state: State) -> State:
 
 def recall(state: State) -> State:
     """Asks the knowledge base."""
-    found = retriever.recall(state["findings"], state["job"].workload, state["profile"])
+    job = state["job"]
+    found = retriever.recall(state["findings"], job.workload, state["profile"], job.axes)
     return {"retrieved": found}
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from prompts_agent.agents.finding import Finding
+from prompts_agent.agents.finding import Finding, axes_meant
 from prompts_agent.hardware.catalog import chip_names
 from prompts_agent.knowledge.evidence import Evidence
 from prompts_agent.knowledge.library import find_recipe
 from prompts_agent.knowledge.query import Query
 from prompts_agent.knowledge.recipe import Recipe
-from prompts_agent.knowledge.vocabulary import Architecture, FindingKind
-from prompts_agent.model.spec import ModelSpec
+from prompts_agent.knowledge.vocabulary import FindingKind
+from prompts_agent.layout.mesh import Axis
 from prompts_agent.record import Record
 from prompts_agent.trace.profile import Profile
 from prompts_agent.workload.workload import Workload
@@ -46,23 +46,26 @@ class Retrieved(Record):
         return tuple(cure.text for cure in self.cures if kind in cure.treats)[:MAX_CURES]
 
 
-def query(findings: Sequence[Finding], workload: Workload | None, profile: Profile | None) -> Query:
-    """The question: what is known of the job, with findings in the order of what they cost."""
-    kinds = dict.fromkeys(f.kind for f in findings)
-    if workload is None:
-        return Query(
-            findings=tuple(kinds),
-            chip=_chip_of(profile),
-            devices=profile.devices_in_job if profile is not None else None,
-        )
+def query(
+    findings: Sequence[Finding],
+    workload: Workload | None,
+    profile: Profile | None,
+    names: Mapping[str, Axis],
+) -> Query:
+    """The question: what is known of the job, findings and axes in the order of what they cost.
+
+    `names` are the trace's axis names → ours.
+    """
+    kinds = tuple(dict.fromkeys(f.kind for f in findings))
+    exposed = [f for f in findings if f.kind is FindingKind.EXPOSED_COLLECTIVE]
+    axes = tuple(dict.fromkeys(axis for f in exposed for axis in axes_meant(f, names)))
+    if workload is not None:
+        return Query.of(workload, kinds, axes)
     return Query(
-        phase=workload.phase,
-        chip=workload.topology.chip,
-        architecture=_architectures(workload.model),
-        findings=tuple(kinds),
-        objective=workload.objective,
-        devices=workload.topology.devices,
-        sequence=workload.sequence,
+        findings=kinds,
+        axes=axes,
+        chip=_chip_of(profile),
+        devices=profile.devices_in_job if profile is not None else None,
     )
 
 
@@ -74,11 +77,6 @@ def _chip_of(profile: Profile | None) -> str | None:
     return profile.device_kind
 
 
-def _architectures(model: ModelSpec) -> tuple[Architecture, ...]:
-    first = Architecture.MOE if model.moe is not None else Architecture.DENSE
-    return (first, Architecture.MLA) if model.mla is not None else (first,)
-
-
 def moves_of(recipe: Recipe) -> tuple[tuple[str, str], ...]:
     """(axis or knob, `raise`, `lower` or `set_one`); knobs that take a value are left out."""
     axes = [(change.axis.value, change.move.value) for change in recipe.changes]
@@ -87,12 +85,15 @@ def moves_of(recipe: Recipe) -> tuple[tuple[str, str], ...]:
 
 
 def recall(
-    findings: Sequence[Finding], workload: Workload | None, profile: Profile | None
+    findings: Sequence[Finding],
+    workload: Workload | None,
+    profile: Profile | None,
+    names: Mapping[str, Axis],
 ) -> Retrieved:
     """Evidence for the findings; loads the index, which is most of the time."""
     from prompts_agent.knowledge.retrieve import retrieve
 
-    evidence = retrieve(query(findings, workload, profile), k=RECIPES)
+    evidence = retrieve(query(findings, workload, profile, names), k=RECIPES)
     recipes = [find_recipe(item.recipe_id) for item in evidence]
     return Retrieved(
         evidence=evidence,

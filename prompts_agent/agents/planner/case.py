@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from prompts_agent.agents.critic.evidence import RecipeMoves
-from prompts_agent.agents.finding import Finding
+from prompts_agent.agents.finding import Finding, axes_meant
 from prompts_agent.agents.planner.draft import Candidate
 from prompts_agent.agents.report import Change
 from prompts_agent.layout.diff import changes
@@ -30,17 +30,8 @@ class Case:
     """The trace's axis names → ours."""
 
     def axes_of(self, finding: Finding) -> tuple[Axis, ...]:
-        """The axes that a finding is about, in our names; none where one of them is unknown.
-
-        A collective may span several: `data+fsdp`.
-        """
-        if finding.axis is None:
-            return ()
-        known = {**{axis.value: axis for axis in Axis}, **self.axes}
-        names = finding.axis.split("+")
-        if any(name not in known for name in names):
-            return ()
-        return tuple(dict.fromkeys(known[name] for name in names))
+        """The axes that a finding is about, in our names."""
+        return axes_meant(finding, self.axes)
 
 
 def directed_changes(before: Layout | None, after: Layout) -> tuple[Change, ...]:
