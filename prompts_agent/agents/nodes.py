@@ -194,6 +194,7 @@ def _summary(workload: Workload | None) -> WorkloadSummary | None:
         objective=workload.objective,
         global_batch=workload.global_batch,
         sequence=workload.sequence,
+        dims=workload.model,
         assumptions=workload.assumptions,
     )
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from prompts_agent.agents.finding import Finding
 from prompts_agent.knowledge.evidence import Evidence
 from prompts_agent.layout.layout import Layout
+from prompts_agent.model.spec import ModelSpec
 from prompts_agent.record import Record
 from prompts_agent.trace.profile import Profile, TraceFile
 from prompts_agent.workload.workload import Objective, Phase
@@ -149,6 +150,8 @@ class WorkloadSummary(Record):
     objective: Objective
     global_batch: int
     sequence: int
+    dims: ModelSpec | None = None
+    """The model's dims, so that a config can be written from the report alone."""
     assumptions: tuple[str, ...] = ()
 
 

@@ -49,7 +49,6 @@ def emit(
         )
     name = framework or default_framework(facts)
     stored = proposal.config
-    # A stored config was written when the model's dims were known; the report keeps its name only.
     config = stored if stored and stored.framework == name else write(proposal.layout, facts, name)
     write_result(config.text, output, force=force)
     for note in config.notes:

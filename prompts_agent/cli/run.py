@@ -14,7 +14,6 @@ from prompts_agent.cli.progress import progress
 
 if TYPE_CHECKING:
     from prompts_agent.agents.report import Report
-    from prompts_agent.model.spec import ModelSpec
     from prompts_agent.workload.workload import Workload
 
 __all__ = ["exit_code_of_report", "format_of", "run", "write_report"]
@@ -51,7 +50,7 @@ def run(
         workload = _workload(workload_file)
         request = DiagnoseRequest(paths=paths, workload=workload, timings=verbose, **flags)
         report = run_diagnosis(request, tell) if paths else run_plan(request, tell)
-        report = with_configs(report, framework, _model(workload, flags.get("model")))
+        report = with_configs(report, framework)
     write_report(report, format_of(format_name, output), output, force=force)
     code = exit_code_of_report(report)
     if code:
@@ -64,15 +63,6 @@ def _workload(path: Path | None) -> Workload | None:
     from prompts_agent.workload.yaml import load_workload
 
     return load_workload(path)
-
-
-def _model(workload: Workload | None, model: str | None) -> ModelSpec | None:
-    """The model as the user gave it; a report keeps only its name."""
-    if model is not None and model.endswith(".json"):
-        from prompts_agent.model.hf_config import from_hf_config
-
-        return from_hf_config(Path(model))
-    return workload.model if workload is not None and model is None else None
 
 
 def write_report(

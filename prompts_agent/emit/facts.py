@@ -33,10 +33,10 @@ class JobFacts(Record):
         return find_chip(self.topology.chip).platform if self.topology is not None else None
 
     @classmethod
-    def of(cls, report: Report, model: ModelSpec | None = None) -> Self | None:
+    def of(cls, report: Report) -> Self | None:
         """The facts that a report holds; None for one without a workload.
 
-        `model` is used where the caller has it; else the report's name is looked up.
+        Where it holds no dims, the model's name is looked up.
         """
         summary = report.workload
         if summary is None:
@@ -46,7 +46,7 @@ class JobFacts(Record):
             phase=summary.phase,
             sequence=summary.sequence,
             model_name=summary.model,
-            model=model if model is not None else _model(summary.model),
+            model=summary.dims if summary.dims is not None else _model(summary.model),
             topology=_topology(summary.hardware),
             torch_trace=any(word in source for word in ("kineto", "pytorch", "nsight", "nsys")),
         )

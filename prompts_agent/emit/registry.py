@@ -11,7 +11,6 @@ from prompts_agent.emit.megatron import MEGATRON
 from prompts_agent.emit.vllm import VLLM
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout
-from prompts_agent.model.spec import ModelSpec
 
 __all__ = ["FRAMEWORKS", "default_framework", "emit", "with_configs"]
 
@@ -39,15 +38,13 @@ def default_framework(facts: JobFacts) -> str:
     return MEGATRON.name if facts.torch_trace else JAX.name
 
 
-def with_configs(
-    report: Report, framework: str | None = None, model: ModelSpec | None = None
-) -> Report:
+def with_configs(report: Report, framework: str | None = None) -> Report:
     """The report with a config in every proposal.
 
     Where the framework was asked for and cannot express a proposal, that proposal stays without a
     config and a caveat says why; where it was the default, JAX takes its place.
     """
-    facts = JobFacts.of(report, model)
+    facts = JobFacts.of(report)
     if facts is None or not report.proposals:
         return report
     proposals: list[Proposal] = []

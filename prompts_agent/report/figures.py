@@ -108,11 +108,11 @@ def headline(report: Report) -> str:
     best = report.proposals[0]
     gain, bounds = speedup(best.predicted)
     if best.predicted.speedup is not None:
-        within = f" (90 %: {bounds})" if bounds else ""
+        within = f" (90%: {bounds})" if bounds else ""
         return f"{title(best.layout)} is predicted at {gain} today's throughput{within}"
     time, bounds = step_time(best.predicted)
     if best.predicted.step_time_s is not None:
-        within = f" (90 %: {bounds})" if bounds else ""
+        within = f" (90%: {bounds})" if bounds else ""
         return f"{title(best.layout)} is predicted at {time} a step{within}"
     return f"{title(best.layout)} is the best layout that was found"
 

@@ -51,10 +51,10 @@ def test_title_marks_domains_and_divided_experts() -> None:
 
 def test_headline_is_the_answer() -> None:
     assert figures.headline(report_build.training()) == (
-        "fsdp 16 is predicted at 1.36× today's throughput (90 %: 1.28–1.46×)"
+        "fsdp 16 is predicted at 1.36× today's throughput (90%: 1.28–1.46×)"
     )
     assert figures.headline(report_build.plan()) == (
-        "fsdp 16 is predicted at 1.61 s a step (90 %: 1.50–1.74 s)"
+        "fsdp 16 is predicted at 1.61 s a step (90%: 1.50–1.74 s)"
     )
     assert figures.headline(report_build.not_sharding()) == "It is not sharding"
 
