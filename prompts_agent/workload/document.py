@@ -51,7 +51,8 @@ def read_document(file: Path) -> Document:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         # Without this, an alias would be the same node twice, and expand when it is walked.
-        aliased = next((t for t in yaml.scan(text) if isinstance(t, yaml.AliasToken)), None)
+        tokens = yaml.scan(text) if "*" in text else ()
+        aliased = next((t for t in tokens if isinstance(t, yaml.AliasToken)), None)
     except (yaml.YAMLError, RecursionError) as error:
         raise _malformed(file, error) from error
     if aliased is not None:

@@ -9,7 +9,7 @@ from prompts_agent.layout.mesh import Axis, AxisSize
 from prompts_agent.record import Record
 from prompts_agent.workload.workload import Constraints, Objective, Phase, Precision, Traffic
 
-__all__ = ["AdoptedForm", "LayoutForm", "MeasuredForm", "WorkloadForm"]
+__all__ = ["AdoptedForm", "KnobsForm", "LayoutForm", "MeasuredForm", "WorkloadForm"]
 
 
 class MeasuredForm(Record):
@@ -25,10 +25,9 @@ class MeasuredForm(Record):
     source: str | None = None
 
 
-class LayoutForm(Record):
-    """A mesh, the knobs that are known, and what was measured. Unknown knobs are assumed aloud."""
+class KnobsForm(Record):
+    """What a layout is besides its mesh, as far as it is known. Unknown knobs are assumed aloud."""
 
-    mesh: dict[Axis, PositiveInt | AxisSize]
     expert_divides: bool | None = None
     microbatch: int | None = Field(default=None, ge=1)
     gradient_accumulation: int | None = Field(default=None, ge=1)
@@ -42,14 +41,25 @@ class LayoutForm(Record):
     batch_limit: int | None = Field(default=None, ge=1)
     kv_dtype: str | None = None
     measured: MeasuredForm | None = None
+
+    def knobs(self) -> dict[str, object]:
+        """The knobs that are given, by name."""
+        names = set(KnobsForm.model_fields) - {"measured"}
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+class LayoutForm(KnobsForm):
+    """A mesh, its knobs, and what was measured."""
+
+    mesh: dict[Axis, PositiveInt | AxisSize]
     out_of_memory: bool = False
     """Short for `measured: {out_of_memory: true}`."""
 
 
-class AdoptedForm(Record):
+class AdoptedForm(KnobsForm):
     """See `Adopted`. `source` defaults to the file's."""
 
-    degrees: dict[Axis, PositiveInt]
+    degrees: dict[Axis, PositiveInt | AxisSize]
     source: str | None = None
     speedup: float | None = Field(default=None, gt=0)
 

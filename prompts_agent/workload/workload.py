@@ -122,6 +122,11 @@ class Adopted(Record):
     source: str
     speedup: float | None = None
     """Throughput against the baseline, as published."""
+    layout: Layout | None = None
+    """`degrees` with the knobs that the source states; those that it leaves open are assumed as a
+    baseline's are. None: only degrees are known."""
+    measured: Measured | None = None
+    """What a run of `layout` measured."""
 
 
 class Workload(Record):

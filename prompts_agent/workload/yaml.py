@@ -10,27 +10,31 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from prompts_agent.errors import PromptsError, WorkloadError
-from prompts_agent.hardware.topology import Topology, parse_topology
+from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.layout.layout import Layout
-from prompts_agent.layout.legality import check
+from prompts_agent.layout.legality import RULES
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.layout.table import LayoutTable
 from prompts_agent.model.catalog import find_model
 from prompts_agent.model.hf_config import from_hf_config
 from prompts_agent.model.spec import ModelSpec
 from prompts_agent.workload.complete import Surroundings, complete_layout
 from prompts_agent.workload.document import Document, KeyPath, read_document
-from prompts_agent.workload.form import LayoutForm, MeasuredForm, WorkloadForm
+from prompts_agent.workload.form import KnobsForm, LayoutForm, MeasuredForm, WorkloadForm
 from prompts_agent.workload.problems import readable
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Adopted, Measured, Workload
 
-__all__ = ["load_workload"]
+__all__ = ["UNSOURCED", "load_workload"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 M = TypeVar("M", bound=BaseModel)
 
-_HERE = "the workload file"
+UNSOURCED = "the workload file"
+"""The source of figures in a file that names none."""
+
+_PRODUCTS = tuple(rule for rule in RULES if rule.name in ("devices", "domains"))
 
 
 def load_workload(path: Path | str) -> Workload:
@@ -54,7 +58,7 @@ def load_workload(path: Path | str) -> Workload:
         constraints=form.constraints,
         precision=form.precision,
     )
-    source = form.source or _HERE
+    source = form.source or UNSOURCED
     baseline, assumed = _layout(form.baseline, around)
     workload = Workload(
         name=form.name or document.file.stem,
@@ -69,7 +73,7 @@ def load_workload(path: Path | str) -> Workload:
         constraints=form.constraints,
         baseline=baseline,
         baseline_measured=_measured(form.baseline, baseline, source),
-        adopted=_adopted(form, topology, document),
+        adopted=_adopted(form, around, document),
         alternatives=_alternatives(form, around, source),
         assumptions=(*form.assumptions, *assumed),
         source=form.source,
@@ -101,7 +105,7 @@ def _validated(record: type[M], data: object, document: Document, path: KeyPath)
 def _model(value: object, document: Document) -> ModelSpec:
     """By name, from a config.json beside the file, or from its dims."""
     if isinstance(value, dict):
-        given = {"name": document.file.stem, "family": "custom", "source": _HERE}
+        given = {"name": document.file.stem, "family": "custom", "source": UNSOURCED}
         return _validated(ModelSpec, given | value, document, ("model",))
     name = str(value)
     beside = document.file.parent / name
@@ -124,21 +128,16 @@ def _located(error: PromptsError, document: Document, path: KeyPath) -> Workload
 def _layout(form: LayoutForm | None, around: Surroundings) -> tuple[Layout | None, tuple[str, ...]]:
     if form is None:
         return None, ()
-    outside = {"mesh", "measured", "out_of_memory"}
-    knobs = {
-        name: getattr(form, name)
-        for name in LayoutForm.model_fields
-        if name not in outside and getattr(form, name) is not None
-    }
-    return complete_layout(form.mesh, knobs, around)
+    return complete_layout(form.mesh, form.knobs(), around)
 
 
-def _measured(form: LayoutForm | None, layout: Layout | None, source: str) -> Measured | None:
-    if form is None or layout is None or not (form.measured or form.out_of_memory):
+def _measured(form: KnobsForm | None, layout: Layout | None, source: str) -> Measured | None:
+    out_of_memory = isinstance(form, LayoutForm) and form.out_of_memory
+    if form is None or layout is None or not (form.measured or out_of_memory):
         return None
     measured = form.measured or MeasuredForm()
     values = measured.model_dump() | {"source": measured.source or source, "layout": layout}
-    values["out_of_memory"] = measured.out_of_memory or form.out_of_memory
+    values["out_of_memory"] = measured.out_of_memory or out_of_memory
     return Measured(**values)
 
 
@@ -153,10 +152,11 @@ def _alternatives(form: WorkloadForm, around: Surroundings, source: str) -> tupl
     return tuple(found)
 
 
-def _adopted(form: WorkloadForm, topology: Topology, document: Document) -> Adopted | None:
-    if form.adopted is None:
+def _adopted(form: WorkloadForm, around: Surroundings, document: Document) -> Adopted | None:
+    adopted, topology = form.adopted, around.topology
+    if adopted is None:
         return None
-    degrees = form.adopted.degrees
+    degrees = {a: n if isinstance(n, int) else n.size for a, n in adopted.degrees.items()}
     product = 1
     for axis, size in degrees.items():
         product *= 1 if form.constraints.expert_divides and axis is Axis.EXPERT else size
@@ -167,10 +167,14 @@ def _adopted(form: WorkloadForm, topology: Topology, document: Document) -> Adop
             rule=f"{topology} has {topology.devices}",
             cure="Mend an axis or the hardware.",
         )
+    layout, _ = complete_layout(adopted.degrees, adopted.knobs(), around)
+    source = adopted.source or form.source or UNSOURCED
     return Adopted(
         degrees=degrees,
-        source=form.adopted.source or form.source or _HERE,
-        speedup=form.adopted.speedup,
+        source=source,
+        speedup=adopted.speedup,
+        layout=layout,
+        measured=_measured(adopted, layout, source),
     )
 
 
@@ -180,9 +184,13 @@ def _refuse_wrong_products(workload: Workload, document: Document) -> None:
     layouts: list[tuple[KeyPath, Layout]] = [
         (("alternatives", i, "mesh"), row.layout) for i, row in enumerate(workload.alternatives)
     ]
+    if workload.adopted is not None and workload.adopted.layout is not None:
+        layouts.insert(0, (("adopted", "degrees"), workload.adopted.layout))
     if workload.baseline is not None:
         layouts.insert(0, (("baseline", "mesh"), workload.baseline))
     for path, layout in layouts:
-        for found in check(layout, space):
-            if found.rule in ("devices", "domains") and not found.ok:
-                raise WorkloadError(document.where(path), rule=found.text, cure=found.cure)
+        table = LayoutTable.of([layout])
+        for rule in _PRODUCTS:
+            if not rule.mask(table, space)[0]:
+                words = rule.words(layout, space)
+                raise WorkloadError(document.where(path), rule=words.text, cure=words.cure)

@@ -115,6 +115,31 @@ def test_adopted_and_alternatives(load: Any) -> None:
     assert times == [(9.5, False), (None, True), (None, False)]
 
 
+def test_adopted_with_its_knobs_and_its_run(load: Any) -> None:
+    workload = load(
+        hardware="2*v5e:16x16",
+        global_batch=1024,
+        adopted={
+            "degrees": {"data": {"dcn": 2}, "fsdp": 256},
+            "microbatch": 1,
+            "remat": "minimal",
+            "measured": {"step_time_s": 5.5},
+        },
+        source="a recipe",
+    )
+    adopted = workload.adopted
+    assert adopted.degrees == {Axis.DATA: 2, Axis.FSDP: 256}
+    # 1024 sequences over 512 shards are two a shard: two passes of one.
+    assert (adopted.layout.microbatch, adopted.layout.gradient_accumulation) == (1, 2)
+    assert (adopted.layout.mesh[Axis.DATA].dcn, adopted.layout.remat) == (2, Remat.MINIMAL)
+    assert (adopted.measured.step_time_s, adopted.measured.source) == (5.5, "a recipe")
+    assert adopted.measured.layout == adopted.layout
+    # What the answer leaves open says nothing about the job.
+    assert workload.assumptions == ()
+    with pytest.raises(WorkloadError, match=r"adopted\.degrees.* across domains"):
+        load(hardware="2*v5e:16x16", adopted={"degrees": {"data": {"ici": 2}, "fsdp": 256}})
+
+
 def test_models(load: Any, tmp_path: Path) -> None:
     dims = {
         "layers": 4,
