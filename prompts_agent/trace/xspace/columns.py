@@ -26,7 +26,7 @@ __all__ = ["EventBlock", "decode_varints", "event_blocks"]
 
 _EVENT_TAG = 0x22  # XLine.events = 4, length-delimited
 _ID_TAG, _OFFSET_TAG, _DURATION_TAG, _COUNT_TAG = 0x08, 0x10, 0x18, 0x28
-_BLOCK_BYTES = 1 << 21
+_BLOCK_BYTES = 1 << 20
 _PADDING = 16
 _SHRINKING_ROUNDS = 6
 _CHECKED_EVENTS = 16
@@ -119,22 +119,35 @@ def _boundaries(data: Bytes, size: int) -> tuple[Int64s, Int64s, int]:
     body = tags + 1 + width
     after = body + length
     possible = (after <= size) & (after > tags)
-    # Nearly every event begins with its id and is followed by another, and nearly no chance
-    # candidate is. The few that are not (the line's last) are found without this sieve.
-    next_ = data[np.minimum(after, size)]
-    likely = (data[np.minimum(body, size)] == _ID_TAG) & ((next_ == _EVENT_TAG) | (after == size))
-    chain = possible & likely
-    if not (tags.shape[0] and tags[0] == 0 and chain[0]):
-        chain = possible
-    tags, body, after = _chain_from_zero(tags[chain], body[chain], after[chain], size)
-    return body, after, int(after[-1]) if after.shape[0] else 0
+    if not (tags.shape[0] and tags[0] == 0 and possible[0]):
+        return tags[:0], tags[:0], 0
+    for sieve in (_looks_like_event, None):
+        chain = possible if sieve is None else possible & sieve(data, body, after, size)
+        chain[0] = True
+        _, starts, ends = _chain_from_zero(tags[chain], body[chain], after[chain], size)
+        consumed = int(ends[-1])
+        # A sieve that does not fit this writer stops the chain early: look again without it.
+        if 2 * consumed > size:
+            break
+    return starts, ends, consumed
+
+
+def _looks_like_event(data: Bytes, body: Int64s, after: Int64s, size: int) -> NDArray[np.bool_]:
+    """Candidates that begin with an id and an offset, and after which another event comes.
+
+    So do nearly all events, and nearly no stat (whose tag is the same) or chance byte.
+    """
+    body, after = np.minimum(body, size), np.minimum(after, size)
+    long_id = data[body + 1] > 127
+    second = np.where(long_id, data[body + 3], data[body + 2])
+    begins = (data[body] == _ID_TAG) & (second == _OFFSET_TAG)
+    looks: NDArray[np.bool_] = begins & ((data[after] == _EVENT_TAG) | (after == size))
+    return looks
 
 
 def _chain_from_zero(
     tags: Int64s, body: Int64s, after: Int64s, size: int
 ) -> tuple[Int64s, Int64s, Int64s]:
-    if not tags.shape[0] or tags[0] != 0:
-        return tags[:0], body[:0], after[:0]
     reached = np.zeros(size + 1, np.bool_)
     for _ in range(_SHRINKING_ROUNDS):
         reached[:] = False
