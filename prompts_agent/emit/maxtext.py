@@ -59,7 +59,7 @@ def _refuse(layout: Layout, facts: JobFacts) -> None:
         raise LayoutError(
             f"remat {layout.remat} for MaxText",
             rule="its RematPolicy has no value that keeps every activation",
-            cure="Plan with remat minimal or full.",
+            cure="Plan with `remat: [minimal, full]` in the workload's constraints.",
         )
     if layout.mesh.size(Axis.CONTEXT) > 1 and not layout.weights_over_context:
         raise LayoutError(
