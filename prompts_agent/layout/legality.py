@@ -11,12 +11,13 @@ from prompts_agent.layout.rule import BoolColumn, Check, Rule
 from prompts_agent.layout.rules_batch import BATCH_RULES
 from prompts_agent.layout.rules_dims import DIM_RULES
 from prompts_agent.layout.rules_mesh import MESH_RULES
+from prompts_agent.layout.rules_sequence import SEQUENCE_RULES
 from prompts_agent.layout.space import Space
 from prompts_agent.layout.table import LayoutTable
 
 __all__ = ["RULES", "check", "keep", "knob_rules", "legal", "mesh_rules"]
 
-RULES: tuple[Rule, ...] = (*MESH_RULES, *DIM_RULES, *BATCH_RULES)
+RULES: tuple[Rule, ...] = (*MESH_RULES, *DIM_RULES, *BATCH_RULES, *SEQUENCE_RULES)
 
 
 def mesh_rules(space: Space) -> tuple[Rule, ...]:
@@ -61,6 +62,7 @@ def check(layout: Layout, space: Space) -> tuple[Check, ...]:
                 forbids=rule.forbids,
                 text=words.text,
                 cure="" if ok else words.cure,
+                quiet=ok and words.quiet,
             )
         )
     return tuple(checks)

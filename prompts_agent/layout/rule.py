@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -15,7 +16,16 @@ from prompts_agent.layout.space import Space
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.record import Record
 
-__all__ = ["BoolColumn", "Check", "IntColumn", "Rule", "Words", "multiple", "truth"]
+__all__ = [
+    "BoolColumn",
+    "Check",
+    "IntColumn",
+    "Rule",
+    "Words",
+    "factors",
+    "multiple",
+    "truth",
+]
 
 BoolColumn = NDArray[np.bool_]
 IntColumn = NDArray[np.int64]
@@ -26,6 +36,9 @@ class Words(NamedTuple):
 
     text: str
     cure: str
+    quiet: bool = False
+    """Where the rule holds, a person learns nothing from it: it would hold for any layout of this
+    kind, or another rule says the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +66,8 @@ class Check(Record):
     """Where `ok` is False: True makes the layout illegal, False only flags it."""
     text: str
     cure: str
+    quiet: bool = False
+    """The rule holds, and to say so tells a person nothing (`Words.quiet`)."""
 
 
 def truth(values: ArrayLike) -> BoolColumn:
@@ -60,15 +75,30 @@ def truth(values: ArrayLike) -> BoolColumn:
     return np.asarray(values, dtype=np.bool_)
 
 
-def multiple(what: str, number: int, by: str, divisor: int) -> Words:
-    """Words of the commonest rule, `number % divisor == 0`.
+def multiple(what: str, number: int, by: Mapping[str, int]) -> Words:
+    """Words of the commonest rule: `number` is a multiple of the product of `by`.
 
-    >>> multiple("heads", 32, "tensor", 3)[0]
-    'heads 32 % tensor 3 = 2'
+    `what` is the number with its noun. Factors of one are left out, and without any other the words
+    are quiet.
+
+    >>> multiple("32 heads", 32, {"tensor": 4}).text
+    '32 heads ÷ tensor 4 = 8'
+    >>> multiple("24 sequences", 24, {"data": 2, "fsdp": 8}).text
+    '24 sequences ÷ (data 2 × fsdp 8) leaves 8'
     """
+    divisor = math.prod(by.values())
+    result, rest = divmod(number, divisor)
+    named = " × ".join(by)
     choices = [str(d) for d in divisors(number)]
     shown = ", ".join(choices[:12]) + (", …" if len(choices) > 12 else "")
     return Words(
-        f"{what} {number} % {by} {divisor} = {number % divisor}",
-        f"Choose {by} among the divisors of {number}: {shown}.",
+        f"{what} ÷ {factors(by)} {f'leaves {rest}' if rest else f'= {result}'}",
+        f"Choose {named} among the divisors of {number}: {shown}.",
+        quiet=divisor == 1,
     )
+
+
+def factors(sizes: Mapping[str, int]) -> str:
+    """`(data 2 × fsdp 8)`, without the sizes of one; `1` where nothing else is left."""
+    used = [f"{name} {size}" for name, size in sizes.items() if size > 1]
+    return f"({' × '.join(used)})" if len(used) > 1 else used[0] if used else "1"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 import numpy as np
 
-from prompts_agent.layout.layout import Layout, PipelineSchedule
+from prompts_agent.layout.layout import Layout, PipelineSchedule, Remat
 from prompts_agent.layout.mesh import Axis
-from prompts_agent.layout.rule import BoolColumn, Rule, Words, multiple, truth
+from prompts_agent.layout.rule import BoolColumn, Rule, Words, factors, multiple, truth
 from prompts_agent.layout.space import Space
 from prompts_agent.layout.table import REMATS, SCHEDULES, LayoutTable
 
@@ -26,15 +29,23 @@ def _shards(table: LayoutTable, space: Space) -> BoolColumn:
     return truth(table.batch_shards * table.attention_data <= space.global_batch)
 
 
+def _shard_sizes(layout: Layout) -> dict[str, int]:
+    """The axes that cut the batch."""
+    axes = [Axis.DATA, Axis.FSDP] + ([] if layout.expert_divides else [Axis.EXPERT])
+    return {axis.value: layout.mesh.size(axis) for axis in axes}
+
+
 def _shards_words(layout: Layout, space: Space) -> Words:
-    shards, total = layout.batch_shards, space.global_batch
+    total, sizes = space.global_batch, _shard_sizes(layout)
     if space.training:
-        return multiple("global batch", total, "data × fsdp × expert", shards)
-    groups = shards * layout.attention_data
+        # Where it comes out, the rule about the batch has the whole product.
+        return multiple(f"{total} sequences", total, sizes)._replace(quiet=True)
+    sizes["attention_data"] = layout.attention_data
+    groups = math.prod(sizes.values())
     return Words(
-        f"{total} sequences in flight over batch shards {shards} × attention_data "
-        f"{layout.attention_data} = {groups} groups",
+        f"{total} sequences in flight for {factors(sizes)} = {groups} groups",
         f"Use at most {total} groups.",
+        quiet=groups == 1,
     )
 
 
@@ -48,18 +59,21 @@ def _batch(table: LayoutTable, space: Space) -> BoolColumn:
 def _batch_words(layout: Layout, space: Space) -> Words:
     shards, total = layout.batch_shards, space.global_batch
     if not space.training:
-        return Words("serving has no optimizer step", "")
+        return Words("serving has no optimizer step", "", quiet=True)
     step = layout.microbatch * layout.gradient_accumulation * shards
     per_shard = (
         f"Choose microbatch × gradient_accumulation = {total // shards}."
         if total % shards == 0
         else "Mend batch_shards first."
     )
-    return Words(
-        f"microbatch {layout.microbatch} × gradient_accumulation {layout.gradient_accumulation} × "
-        f"batch shards {shards} = {step} sequences; the global batch is {total}",
-        per_shard,
-    )
+    named = factors(
+        _shard_sizes(layout)
+        | {
+            "microbatch": layout.microbatch,
+            "gradient_accumulation": layout.gradient_accumulation,
+        }
+    ).strip("()")
+    return Words(f"{named} = {step} sequences; the global batch is {total}", per_shard)
 
 
 def _knobs(table: LayoutTable, space: Space) -> BoolColumn:
@@ -82,22 +96,44 @@ def _knobs(table: LayoutTable, space: Space) -> BoolColumn:
 
 
 def _knobs_words(layout: Layout, space: Space) -> Words:
-    if not space.training:
-        allowed = space.attention_data or "any"
-        return Words(
-            f"attention_data {layout.attention_data} of {allowed}",
-            "Keep to the workload's constraints, or loosen them.",
-        )
-    most = space.max_gradient_accumulation or "any"
-    switches = ", ".join("on" if s else "off" for s in space.sequence_parallel)
+    """The knobs that the space restricts, with what it allows."""
+    told = _restricted_training(layout, space) if space.training else _restricted(layout, space)
     return Words(
-        f"remat {layout.remat} of {', '.join(space.remat)}; "
-        f"microbatch {layout.microbatch} of {space.microbatches or 'any'}; "
-        f"gradient_accumulation {layout.gradient_accumulation} of at most {most}; "
-        f"virtual_stages {layout.virtual_stages} of {space.virtual_stages or 'any'}; "
-        f"sequence_parallel {'on' if layout.sequence_parallel else 'off'} of {switches}",
+        "; ".join(f"{knob} {value} of {allowed}" for knob, value, allowed in told)
+        or "no knob is restricted",
         "Keep to the workload's constraints, or loosen them.",
+        quiet=not told,
     )
+
+
+def _restricted(layout: Layout, space: Space) -> list[tuple[str, object, str]]:
+    allowed = space.attention_data
+    return [("attention_data", layout.attention_data, _listed(allowed))] if allowed else []
+
+
+def _restricted_training(layout: Layout, space: Space) -> list[tuple[str, object, str]]:
+    told: list[tuple[str, object, str]] = []
+    if set(space.remat) != set(Remat):
+        told.append(("remat", layout.remat, _listed(space.remat)))
+    if space.microbatches:
+        told.append(("microbatch", layout.microbatch, _listed(space.microbatches)))
+    if space.max_gradient_accumulation is not None:
+        most = f"at most {space.max_gradient_accumulation}"
+        told.append(("gradient_accumulation", layout.gradient_accumulation, most))
+    if space.virtual_stages:
+        told.append(("virtual_stages", layout.virtual_stages, _listed(space.virtual_stages)))
+    if len(space.sequence_parallel) == 1 and layout.mesh.size(Axis.TENSOR) > 1:
+        allowed = _switch(space.sequence_parallel[0])
+        told.append(("sequence_parallel", _switch(layout.sequence_parallel), allowed))
+    return told
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(str(value) for value in values)
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"
 
 
 def _in_flight(table: LayoutTable, space: Space) -> BoolColumn:
@@ -117,7 +153,7 @@ def _in_flight(table: LayoutTable, space: Space) -> BoolColumn:
 def _in_flight_words(layout: Layout, space: Space) -> Words:
     stages = layout.mesh.size(Axis.PIPELINE)
     if not space.training or stages == 1:
-        return Words("no training pipeline, so no microbatches in flight", "")
+        return Words("no training pipeline, so no microbatches in flight", "", quiet=True)
     rounds = ", in whole rounds" if layout.schedule is PipelineSchedule.INTERLEAVED else ""
     return Words(
         f"{layout.gradient_accumulation} microbatches in flight for {stages} pipeline stages"
@@ -134,34 +170,12 @@ def _interleaved(table: LayoutTable, _space: Space) -> BoolColumn:
 
 
 def _interleaved_words(layout: Layout, _space: Space) -> Words:
+    plain = layout.virtual_stages == 1 and layout.schedule is PipelineSchedule.ONE_F_ONE_B
     return Words(
         f"schedule {layout.schedule} with virtual_stages {layout.virtual_stages} and pipeline "
         f"{layout.mesh.size(Axis.PIPELINE)}",
         "interleaved goes with virtual_stages above 1 and pipeline above 1, and 1f1b with 1.",
-    )
-
-
-def _sequence_parallel(table: LayoutTable, space: Space) -> BoolColumn:
-    tensor = table.size(Axis.TENSOR)
-    shard = space.sequence // np.maximum(table.size(Axis.CONTEXT), 1)
-    usable = (tensor > 1) & (shard % tensor == 0)
-    return truth(~table.sequence_parallel | (usable & space.training))
-
-
-def _sequence_parallel_words(layout: Layout, space: Space) -> Words:
-    if not layout.sequence_parallel:
-        return Words("sequence_parallel is off", "")
-    tensor, context = layout.mesh.size(Axis.TENSOR), layout.mesh.size(Axis.CONTEXT)
-    shard = space.sequence // context
-    if not space.training:
-        return Words(
-            "sequence_parallel in serving, where it has no activations to save",
-            "Switch it off.",
-        )
-    return Words(
-        f"sequence {space.sequence} ÷ context {context} = {shard} tokens, cut over tensor "
-        f"{tensor}: remainder {shard % tensor}",
-        "Switch sequence_parallel off, or use a tensor above 1 that divides the tokens.",
+        quiet=plain,
     )
 
 
@@ -176,9 +190,10 @@ def _attention_data_words(layout: Layout, space: Space) -> Words:
         return Words(
             f"attention_data {layout.attention_data} in training",
             "Attention-data groups exist in serving alone: use data.",
+            quiet=True,
         )
     tensor = layout.mesh.size(Axis.TENSOR)
-    return multiple("tensor", tensor, "attention_data", layout.attention_data)
+    return multiple(f"tensor {tensor}", tensor, {"attention_data": layout.attention_data})
 
 
 def _serving(table: LayoutTable, space: Space) -> BoolColumn:
@@ -190,11 +205,13 @@ def _serving(table: LayoutTable, space: Space) -> BoolColumn:
 
 def _serving_words(layout: Layout, space: Space) -> Words:
     if space.training:
-        return Words(f"batch_limit {layout.batch_limit or 'none'} in training", "Leave it out.")
+        text = f"batch_limit {layout.batch_limit or 'none'} in training"
+        return Words(text, "Leave it out.", quiet=True)
     return Words(
         f"microbatch {layout.microbatch}, gradient_accumulation {layout.gradient_accumulation}, "
         f"virtual_stages {layout.virtual_stages} in serving",
         "Set all three to 1: they belong to the backward pass; batch_limit is serving's knob.",
+        quiet=True,
     )
 
 
@@ -204,7 +221,6 @@ BATCH_RULES: tuple[Rule, ...] = (
     Rule(name="knob_constraints", mask=_knobs, words=_knobs_words),
     Rule(name="microbatches_in_flight", mask=_in_flight, words=_in_flight_words),
     Rule(name="interleaved", mask=_interleaved, words=_interleaved_words),
-    Rule(name="sequence_parallel", mask=_sequence_parallel, words=_sequence_parallel_words),
     Rule(name="attention_data", mask=_attention_data, words=_attention_data_words),
     Rule(name="serving_knobs", mask=_serving, words=_serving_words),
 )

@@ -28,13 +28,17 @@ def _head_shards_of(layout: Layout) -> int:
     return max(layout.mesh.size(Axis.TENSOR) // layout.attention_data, 1)
 
 
+def _head_axis(layout: Layout) -> str:
+    return "tensor" if layout.attention_data == 1 else "tensor ÷ attention_data"
+
+
 def _heads(table: LayoutTable, space: Space) -> BoolColumn:
     return truth(space.model.heads % _head_shards(table) == 0)
 
 
 def _heads_words(layout: Layout, space: Space) -> Words:
-    by = "tensor" if layout.attention_data == 1 else "tensor ÷ attention_data"
-    return multiple("heads", space.model.heads, by, _head_shards_of(layout))
+    heads = space.model.heads
+    return multiple(f"{heads} heads", heads, {_head_axis(layout): _head_shards_of(layout)})
 
 
 def _kv_heads(table: LayoutTable, space: Space) -> BoolColumn:
@@ -47,11 +51,19 @@ def _kv_heads(table: LayoutTable, space: Space) -> BoolColumn:
 
 def _kv_heads_words(layout: Layout, space: Space) -> Words:
     shards, kv = _head_shards_of(layout), space.model.kv_heads
+    axis = _head_axis(layout)
     if space.model.mla is not None:
-        return Words("multi-head latent attention caches one latent, no KV heads", "")
+        return Words("multi-head latent attention caches one latent, no KV heads", "", quiet=True)
+    if kv % shards == 0:
+        return multiple(f"{kv} KV heads", kv, {axis: shards})
+    whole = shards % kv == 0
     return Words(
-        f"kv_heads {kv} and tensor {shards}: one must be a multiple of the other",
+        f"{axis} {shards} ÷ {kv} KV heads = {shards // kv} ranks for each"
+        if whole
+        else f"{kv} KV heads and {axis} {shards}: neither is a multiple of the other",
         f"Choose a tensor that divides {kv}, or a multiple of {kv}, which repeats KV heads.",
+        # The flag about repeated heads says it, and what to do about it.
+        quiet=whole,
     )
 
 
@@ -63,10 +75,11 @@ def _kv_once(table: LayoutTable, space: Space) -> BoolColumn:
 def _kv_once_words(layout: Layout, space: Space) -> Words:
     shards = _head_shards_of(layout)
     held = 1 if space.model.mla is not None else space.model.kv_heads
-    what = "the MLA latent" if space.model.mla is not None else f"each of {held} kv_heads"
+    what = "the MLA latent" if space.model.mla is not None else f"each of {held} KV heads"
     return Words(
         f"{what} is held by {-(-shards // held)} of {shards} tensor ranks",
         f"Use a tensor of at most {held}, or attention_data in serving, to hold each once.",
+        quiet=True,
     )
 
 
@@ -94,9 +107,12 @@ def _mlp(table: LayoutTable, space: Space) -> BoolColumn:
 
 def _mlp_words(layout: Layout, space: Space) -> Words:
     cuts = [(n, w, int(s[0])) for n, w, s in _mlp_cuts(LayoutTable.of([layout]), space) if w]
-    words = [multiple(name, width, "tensor", shards) for name, width, shards in cuts]
+    words = [multiple(f"{name} {width}", width, {"tensor": n}) for name, width, n in cuts]
     broken = [w for w, (_, width, n) in zip(words, cuts, strict=True) if width % n]
-    return Words("; ".join(w.text for w in words), (broken or words)[0].cure)
+    told = [w for w in words if not w.quiet]
+    return Words(
+        "; ".join(w.text for w in told or words), (broken or words)[0].cure, quiet=not told
+    )
 
 
 def _vocab(table: LayoutTable, space: Space) -> BoolColumn:
@@ -106,9 +122,9 @@ def _vocab(table: LayoutTable, space: Space) -> BoolColumn:
 def _vocab_words(layout: Layout, space: Space) -> Words:
     vocab, tensor = space.model.vocab, layout.mesh.size(Axis.TENSOR)
     padded = -(-vocab // tensor) * tensor
-    return Words(
-        f"vocab {vocab} % tensor {tensor} = {vocab % tensor}",
-        f"Pad the vocabulary to {padded}, as most frameworks do by themselves.",
+    words = multiple(f"vocab {vocab}", vocab, {"tensor": tensor})
+    return words._replace(
+        cure=f"Pad the vocabulary to {padded}, as most frameworks do by themselves."
     )
 
 
@@ -126,16 +142,34 @@ def _embed(table: LayoutTable, space: Space) -> BoolColumn:
 
 
 def _embed_words(layout: Layout, space: Space) -> Words:
-    by = "fsdp × expert × context" if layout.weights_over_context else "fsdp × expert"
-    shards = int(_embed_shards(LayoutTable.of([layout]), space)[0])
-    return multiple("embed", space.model.embed, by, shards)
+    axes = [Axis.FSDP] if layout.expert_divides else [Axis.FSDP, Axis.EXPERT]
+    axes += [Axis.CONTEXT] if layout.weights_over_context else []
+    sizes = {axis.value: layout.mesh.size(axis) if space.training else 1 for axis in axes}
+    return multiple(f"embed {space.model.embed}", space.model.embed, sizes)
+
+
+def _is_tpu(space: Space) -> bool:
+    return find_chip(space.topology.chip).platform == "tpu"
 
 
 def _embed_on_tpu(table: LayoutTable, space: Space) -> BoolColumn:
-    """jax.jit refuses uneven shards; PyTorch's FSDP pads them."""
-    if find_chip(space.topology.chip).platform != "tpu":
-        return _all(table)
-    return _embed(table, space)
+    """jax.jit refuses uneven shards."""
+    return _embed(table, space) if _is_tpu(space) else _all(table)
+
+
+def _embed_on_tpu_words(layout: Layout, space: Space) -> Words:
+    words = _embed_words(layout, space)
+    return words if _is_tpu(space) else words._replace(quiet=True)
+
+
+def _embed_on_gpu(table: LayoutTable, space: Space) -> BoolColumn:
+    """PyTorch's FSDP pads uneven shards."""
+    return _all(table) if _is_tpu(space) else _embed(table, space)
+
+
+def _embed_on_gpu_words(layout: Layout, space: Space) -> Words:
+    words = _embed_words(layout, space)
+    return words._replace(quiet=True) if _is_tpu(space) else words
 
 
 def _experts(table: LayoutTable, space: Space) -> BoolColumn:
@@ -149,9 +183,12 @@ def _experts_words(layout: Layout, space: Space) -> Words:
     expert = layout.mesh.size(Axis.EXPERT)
     if space.model.moe is None:
         return Words(
-            f"expert {expert} and a dense model", "Set expert to 1: there are no experts to cut."
+            f"expert {expert} and a dense model",
+            "Set expert to 1: there are no experts to cut.",
+            quiet=True,
         )
-    return multiple("experts", space.model.moe.experts, "expert", expert)
+    experts = space.model.moe.experts
+    return multiple(f"{experts} experts", experts, {"expert": expert})
 
 
 def _layers(table: LayoutTable, space: Space) -> BoolColumn:
@@ -159,7 +196,10 @@ def _layers(table: LayoutTable, space: Space) -> BoolColumn:
 
 
 def _layers_words(layout: Layout, space: Space) -> Words:
-    return multiple("layers", space.model.layers, "pipeline", layout.mesh.size(Axis.PIPELINE))
+    layers = space.model.layers
+    words = multiple(f"{layers} layers", layers, {"pipeline": layout.mesh.size(Axis.PIPELINE)})
+    # With chunks, the rule about virtual stages has the finer cut.
+    return words._replace(quiet=words.quiet or layout.virtual_stages > 1)
 
 
 def _chunks(table: LayoutTable, space: Space) -> BoolColumn:
@@ -167,33 +207,10 @@ def _chunks(table: LayoutTable, space: Space) -> BoolColumn:
 
 
 def _chunks_words(layout: Layout, space: Space) -> Words:
-    parts = layout.mesh.size(Axis.PIPELINE) * layout.virtual_stages
-    return multiple("layers", space.model.layers, "pipeline × virtual_stages", parts)
-
-
-def _context(table: LayoutTable, space: Space) -> BoolColumn:
-    return truth(space.sequence % table.size(Axis.CONTEXT) == 0)
-
-
-def _context_words(layout: Layout, space: Space) -> Words:
-    return multiple("sequence", space.sequence, "context", layout.mesh.size(Axis.CONTEXT))
-
-
-def _balance(table: LayoutTable, space: Space) -> BoolColumn:
-    context = table.size(Axis.CONTEXT)
-    return truth((context == 1) | (space.sequence % (2 * context) == 0))
-
-
-def _balance_words(layout: Layout, space: Space) -> Words:
-    # A causal mask gives late shards more work; pairing chunk i with chunk 2c − 1 − i evens it.
-    context = layout.mesh.size(Axis.CONTEXT)
-    if context == 1:
-        return Words("no context axis to balance", "")
-    return Words(
-        f"sequence {space.sequence} % (2 × context {context}) = {space.sequence % (2 * context)}: "
-        "balancing a causal mask over context cuts the sequence in twice as many chunks",
-        f"Use a sequence that is a multiple of {2 * context}.",
-    )
+    layers, stages = space.model.layers, layout.mesh.size(Axis.PIPELINE)
+    by = {"pipeline": stages, "virtual_stages": layout.virtual_stages}
+    words = multiple(f"{layers} layers", layers, by)
+    return words._replace(quiet=layout.virtual_stages == 1)
 
 
 DIM_RULES: tuple[Rule, ...] = (
@@ -202,11 +219,9 @@ DIM_RULES: tuple[Rule, ...] = (
     Rule(name="kv_repeated", mask=_kv_once, words=_kv_once_words, forbids=False),
     Rule(name="mlp", mask=_mlp, words=_mlp_words, early="always"),
     Rule(name="vocab", mask=_vocab, words=_vocab_words, forbids=False),
-    Rule(name="embed", mask=_embed_on_tpu, words=_embed_words, early="always"),
-    Rule(name="embed_uneven", mask=_embed, words=_embed_words, forbids=False),
+    Rule(name="embed", mask=_embed_on_tpu, words=_embed_on_tpu_words, early="always"),
+    Rule(name="embed_uneven", mask=_embed_on_gpu, words=_embed_on_gpu_words, forbids=False),
     Rule(name="experts", mask=_experts, words=_experts_words, early="always"),
     Rule(name="layers", mask=_layers, words=_layers_words, early="always"),
     Rule(name="virtual_stages", mask=_chunks, words=_chunks_words),
-    Rule(name="context", mask=_context, words=_context_words, early="always"),
-    Rule(name="context_balance", mask=_balance, words=_balance_words, forbids=False),
 )

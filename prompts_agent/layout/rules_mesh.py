@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from prompts_agent.layout.domains import (
@@ -15,7 +17,7 @@ from prompts_agent.layout.domains import (
 )
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
-from prompts_agent.layout.rule import BoolColumn, IntColumn, Rule, Words, truth
+from prompts_agent.layout.rule import BoolColumn, IntColumn, Rule, Words, factors, truth
 from prompts_agent.layout.space import Space
 from prompts_agent.layout.table import LayoutTable
 
@@ -35,17 +37,21 @@ def _devices(table: LayoutTable, space: Space) -> BoolColumn:
 
 
 def _spelled(layout: Layout, part: str) -> str:
-    """`pipeline 1 × data 2 × … = 16`; an expert axis that divides others is not in the product."""
+    """`data 2 × tensor 4 = 8`, without the axes of one.
+
+    An expert axis that divides others is not in the product.
+    """
     counted = [a for a in Axis if not (a is Axis.EXPERT and layout.expert_divides)]
-    sizes = [getattr(layout.mesh[axis], part) for axis in counted]
-    factors = " × ".join(f"{axis} {n}" for axis, n in zip(counted, sizes, strict=True))
-    return f"{factors} = {np.prod(sizes)}"
+    sizes = {axis.value: getattr(layout.mesh[axis], part) for axis in counted}
+    used = [f"{name} {size}" for name, size in sizes.items() if size > 1]
+    return f"{' × '.join(used) or 'every axis 1'} = {math.prod(sizes.values())}"
 
 
 def _devices_words(layout: Layout, space: Space) -> Words:
     count = space.topology.devices
+    spelled = f"{_spelled(layout, 'size')} devices" if layout.devices > 1 else "one device"
     return Words(
-        f"{_spelled(layout, 'size')} devices; {space.topology} has {count}",
+        f"{spelled}; {space.topology} has {count}",
         f"Change axes until their product is {count}.",
     )
 
@@ -65,6 +71,7 @@ def _domain_words(layout: Layout, space: Space) -> Words:
         f"inside a fast domain {_spelled(layout, 'ici')} of {size} devices; "
         f"across domains {_spelled(layout, 'dcn')} of {count} domains",
         f"Fill the domain with the inner axes, e.g. {', '.join(crossing) or 'dcn 1 everywhere'}.",
+        quiet=count == 1,
     )
 
 
@@ -77,15 +84,15 @@ def _divided(table: LayoutTable, _space: Space) -> BoolColumn:
 
 def _divided_words(layout: Layout, _space: Space) -> Words:
     if not layout.expert_divides:
-        return Words("expert is a factor of the mesh", "")
-    ranks = 1
-    for axis in (Axis.DATA, Axis.FSDP, Axis.CONTEXT, Axis.TENSOR):
-        ranks *= layout.mesh.size(axis)
-    expert = layout.mesh.size(Axis.EXPERT)
+        return Words("expert is a factor of the mesh", "", quiet=True)
+    divided = (Axis.DATA, Axis.FSDP, Axis.CONTEXT, Axis.TENSOR)
+    sizes = {axis.value: layout.mesh.size(axis) for axis in divided}
+    ranks, expert = math.prod(sizes.values()), layout.mesh.size(Axis.EXPERT)
     return Words(
-        f"data × fsdp × context × tensor = {ranks} ranks, divided by expert {expert}, "
-        "inside a domain and across domains",
+        f"{factors(sizes)} = {ranks} ranks, divided by expert {expert}, inside a domain and across "
+        "domains",
         f"Choose an expert that divides {ranks}.",
+        quiet=expert == 1,
     )
 
 
@@ -101,7 +108,7 @@ def _rank_order(table: LayoutTable, space: Space) -> BoolColumn:
 
 def _rank_order_words(layout: Layout, space: Space) -> Words:
     if not space.rank_order:
-        return Words("axes may lie inside and across domains as one likes", "")
+        return Words("axes may lie inside and across domains as one likes", "", quiet=True)
     degrees = {axis: layout.mesh.size(axis) for axis in Axis}
     size = domain_size(space.topology)
     expected = mesh_over_domains(degrees, size, expert_divides=layout.expert_divides)
@@ -111,6 +118,7 @@ def _rank_order_words(layout: Layout, space: Space) -> Words:
         f"inside a domain {', '.join(inside) or 'nothing'}; ranks numbered innermost first give "
         f"{', '.join(wanted) or 'nothing'}",
         "Give degrees alone, and the split follows.",
+        quiet=domains(space.topology) == 1,
     )
 
 
@@ -143,9 +151,11 @@ def _allowed_words(layout: Layout, space: Space) -> Words:
             broken.append(f"{axis} {size}, {limit} allowed")
         if layout.mesh[axis].dcn > 1 and axis not in space.dcn_axes:
             broken.append(f"{axis} crosses domains, which is not allowed")
+    free = not (space.min_degree or space.max_degree)
     return Words(
-        "; ".join(broken) or "every axis is within the constraints",
+        "; ".join(broken) or "every axis is within the workload's constraints",
         "Keep to the workload's constraints, or loosen them.",
+        quiet=free and set(space.axes) == set(space.dcn_axes) == set(Axis),
     )
 
 
@@ -157,10 +167,11 @@ def _serving_axes(table: LayoutTable, space: Space) -> BoolColumn:
 
 def _serving_axes_words(layout: Layout, space: Space) -> Words:
     if space.training:
-        return Words("training may use every axis", "")
+        return Words("training may use every axis", "", quiet=True)
     return Words(
         f"fsdp {layout.mesh.size(Axis.FSDP)} in serving: every token would gather the weights",
         "Use tensor to cut weights and data for replicas.",
+        quiet=True,
     )
 
 
@@ -171,14 +182,17 @@ def _near(table: LayoutTable, _space: Space) -> BoolColumn:
     return ok
 
 
-def _near_words(layout: Layout, _space: Space) -> Words:
-    far = [a for a in (Axis.TENSOR, Axis.CONTEXT) if layout.mesh[a].dcn > 1]
+def _near_words(layout: Layout, space: Space) -> Words:
+    busy = [a for a in (Axis.TENSOR, Axis.CONTEXT) if layout.mesh.size(a) > 1]
+    far = [a for a in busy if layout.mesh[a].dcn > 1]
     # MaxText's base.yml marks dcn_tensor_parallelism and dcn_sequence_parallelism
     # "never recommended".
     text = " and ".join(f"{a} crosses domains (dcn {layout.mesh[a].dcn})" for a in far)
+    near = " and ".join(f"{a} {layout.mesh.size(a)}" for a in busy)
     return Words(
-        f"{text}; it communicates in every layer" if far else "tensor and context stay in a domain",
+        f"{text}; it communicates in every layer" if far else f"{near} inside one domain",
         "Put pipeline, data or fsdp across domains instead.",
+        quiet=not busy or domains(space.topology) == 1,
     )
 
 

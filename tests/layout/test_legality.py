@@ -36,10 +36,7 @@ def test_a_good_layout_breaks_nothing(make_space: MakeSpace) -> None:
 def test_the_product_is_spelled_out(make_space: MakeSpace) -> None:
     found = check(Layout(mesh=Mesh.of(data=2, fsdp=8, tensor=2)), make_space("v5e:4x4"))
     message = broken(found)["devices"]
-    assert message.text == (
-        "pipeline 1 × data 2 × fsdp 8 × expert 1 × context 1 × tensor 2 = 32 devices; "
-        "v5e:4x4 has 16"
-    )
+    assert message.text == "data 2 × fsdp 8 × tensor 2 = 32 devices; v5e:4x4 has 16"
     assert message.cure == "Change axes until their product is 16."
 
 
@@ -103,14 +100,14 @@ def test_one_rule_at_a_time(
 def test_shards_of_the_batch_are_equal(make_space: MakeSpace) -> None:
     found = check(Layout(mesh=Mesh.of(data=16)), make_space("v5e:4x4", global_batch=24))
     assert forbidden(found) == {"batch_shards", "batch"}
-    assert broken(found)["batch_shards"].text == "global batch 24 % data × fsdp × expert 16 = 8"
+    assert broken(found)["batch_shards"].text == "24 sequences ÷ data 16 leaves 8"
 
 
 def test_heads_and_kv_heads(make_space: MakeSpace, dense: ModelSpec) -> None:
     # 24 heads, 8 KV heads over tensor 16 on 16 chips: 24 % 16 = 8.
     model = dense.model_copy(update={"heads": 24, "head_dim": 128})
     found = check(Layout(mesh=Mesh.of(tensor=16), microbatch=256), make_space("v5e:4x4", model))
-    assert broken(found)["heads"].text == "heads 24 % tensor 16 = 8"
+    assert broken(found)["heads"].text == "24 heads ÷ tensor 16 leaves 8"
     assert broken(found)["heads"].cure == (
         "Choose tensor among the divisors of 24: 1, 2, 3, 4, 6, 8, 12, 24."
     )
@@ -123,7 +120,7 @@ def test_heads_and_kv_heads(make_space: MakeSpace, dense: ModelSpec) -> None:
 def test_repeated_kv_heads_are_legal_but_flagged(make_space: MakeSpace) -> None:
     found = check(Layout(mesh=Mesh.of(tensor=16), microbatch=256), make_space("v5e:4x4"))
     assert flagged(found) == {"kv_repeated"}
-    assert broken(found)["kv_repeated"].text == "each of 8 kv_heads is held by 2 of 16 tensor ranks"
+    assert broken(found)["kv_repeated"].text == "each of 8 KV heads is held by 2 of 16 tensor ranks"
 
 
 def test_latent_attention_has_no_kv_heads_to_cut(make_space: MakeSpace, dense: ModelSpec) -> None:
@@ -251,3 +248,60 @@ def test_rank_order(make_space: MakeSpace) -> None:
     assert not forbidden(check(Layout(mesh=near), space))
     assert forbidden(check(Layout(mesh=far), space)) == {"rank_order"}
     assert not forbidden(check(Layout(mesh=far), make_space("h100:2x4", global_batch=4)))
+
+
+def said(checks: tuple[Check, ...]) -> list[str]:
+    """What a person reads of a layout that keeps every rule."""
+    assert all(c.ok for c in checks)
+    return [c.text for c in checks if not c.quiet]
+
+
+def test_what_holds_is_said_once_and_only_where_it_says_something(make_space: MakeSpace) -> None:
+    # Llama 3 8B: 32 heads, 8 KV heads, mlp 14336, vocab 128256, embed 4096; 256 × 8192 tokens.
+    layout = Layout(mesh=Mesh.of(fsdp=64, tensor=4), microbatch=2, gradient_accumulation=2)
+    assert said(check(layout, make_space("v5e:16x16"))) == [
+        "fsdp 64 × tensor 4 = 256 devices; v5e:16x16 has 256",
+        "32 heads ÷ tensor 4 = 8",
+        "8 KV heads ÷ tensor 4 = 2",
+        "mlp 14336 ÷ tensor 4 = 3584",
+        "vocab 128256 ÷ tensor 4 = 32064",
+        "embed 4096 ÷ fsdp 64 = 64",
+        "fsdp 64 × microbatch 2 × gradient_accumulation 2 = 256 sequences; the global batch is 256",
+    ]
+
+
+def test_one_device_has_no_product_to_spell(make_space: MakeSpace) -> None:
+    space = make_space("v5e:1x1", global_batch=1, sequence=128)
+    assert said(check(Layout(mesh=Mesh.of()), space)) == [
+        "one device; v5e:1x1 has 1",
+        "1 = 1 sequences; the global batch is 1",
+    ]
+
+
+def test_the_sequence_is_cut_in_balanced_chunks_and_over_tensor(make_space: MakeSpace) -> None:
+    layout = Layout(
+        mesh=Mesh.of(fsdp=2, context=2, tensor=4), microbatch=128, sequence_parallel=True
+    )
+    assert said(check(layout, make_space("v5e:4x4")))[-2:] == [
+        "8192 tokens ÷ (context 2 × 2 chunks, which balance a causal mask) = 2048",
+        "4096 tokens of a device ÷ tensor 4 = 1024: sequence_parallel",
+    ]
+
+
+def test_a_restriction_is_said_where_there_is_one(make_space: MakeSpace) -> None:
+    layout = Layout(mesh=Mesh.of(fsdp=16), microbatch=16)
+    texts = said(
+        check(layout, make_space("v5e:4x4", max_degree={Axis.FSDP: 16}, microbatches=(8, 16)))
+    )
+    assert "every axis is within the workload's constraints" in texts
+    assert "microbatch 16 of 8, 16" in texts
+
+
+def test_domains_and_far_axes_are_said_on_several_domains(make_space: MakeSpace) -> None:
+    space = make_space("2*v5e:2x2", global_batch=4)
+    mesh = Mesh.model_validate({"data": {"ici": 1, "dcn": 2}, "fsdp": 2, "tensor": 2})
+    assert said(check(Layout(mesh=mesh), space))[1:3] == [
+        "inside a fast domain fsdp 2 × tensor 2 = 4 of 4 devices; "
+        "across domains data 2 = 2 of 2 domains",
+        "tensor 2 inside one domain",
+    ]

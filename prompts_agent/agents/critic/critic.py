@@ -11,6 +11,7 @@ from prompts_agent.agents.report import Verdict
 from prompts_agent.layout.diff import same_degrees
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.legality import check
+from prompts_agent.layout.placement_text import placement_text
 from prompts_agent.layout.space import Space
 from prompts_agent.units import format_bytes
 
@@ -47,15 +48,20 @@ def review(draft: Draft, space: Space, ground: Ground, *, earlier: Iterable[Layo
 
 
 def _legality(draft: Draft, space: Space) -> tuple[bool, list[str], list[Objection]]:
-    texts, broken = [], []
+    """Texts in the order of the rules; where each axis lies comes after the product of axes."""
+    texts: list[str] = []
+    broken: list[Objection] = []
     for item in check(draft.layout, space):
-        if item.ok:
-            texts.append(item.text)
-        elif item.forbids:
+        if not item.ok and item.forbids:
             broken.append(Objection(about="layout", reason=f"{item.text}. {item.cure}"))
-        else:
+        elif not item.ok:
             texts.append(f"{item.text} (allowed, but note: {item.cure})")
-    return not broken, texts, broken
+        elif not item.quiet:
+            texts.append(item.text)
+    where = "" if broken else placement_text(draft.layout, space.topology)
+    if where:
+        texts.insert(1, where)
+    return not broken, list(dict.fromkeys(texts)), broken
 
 
 def _fit(draft: Draft, ground: Ground) -> tuple[bool, str, list[Objection]]:
