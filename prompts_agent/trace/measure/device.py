@@ -52,9 +52,9 @@ class DeviceMeasure:
 
 def measure_device(device: Device, events: DeviceEvents) -> DeviceMeasure:
     """Measures one device. Events are only read, and not kept."""
-    steps = find_steps(events)
-    kinds = activities(events.table, device.platform)
     has_times = device.platform != "cpu"
+    steps = find_steps(events, by_time=has_times)
+    kinds = activities(events.table, device.platform)
     window = _window(events.ops, steps)
     own = self_times(window) if device.platform == "tpu" else window.duration_ps
     size = len(events.table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from prompts_agent.errors import NotDiagnosableError
@@ -123,26 +124,24 @@ def _mesh(
     return infer_mesh(from_events, [], devices) if from_events else None
 
 
+@dataclass
 class _Parts:
     """The pieces of a profile on their way into one record."""
 
-    def __init__(
-        self,
-        capture: Capture,
-        measures: Sequence[DeviceMeasure],
-        main: DeviceMeasure | None,
-        program: HloProgram | None,
-        sums: list[CollectiveSums],
-        steps: float,
-        mesh: Mesh | None,
-        chip: Chip | None,
-        compiles: Compiles,
-    ) -> None:
-        self.capture, self.measures, self.main, self.program = capture, measures, main, program
-        self.sums, self.steps, self.mesh = sums, steps, mesh
-        self.chip, self.compiles = chip, compiles
-        self.structure_only = main is None or main.device.platform == "cpu"
-        self.extras = Extras()
+    capture: Capture
+    measures: Sequence[DeviceMeasure]
+    main: DeviceMeasure | None
+    program: HloProgram | None
+    sums: list[CollectiveSums]
+    steps: float
+    mesh: Mesh | None
+    chip: Chip | None
+    compiles: Compiles
+    extras: Extras = field(default_factory=Extras)
+
+    @property
+    def structure_only(self) -> bool:
+        return self.main is None or self.main.device.platform == "cpu"
 
     def profile(self) -> Profile:
         axes, mesh_source = mesh_axes(self.mesh)

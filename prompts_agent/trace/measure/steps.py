@@ -72,9 +72,12 @@ class DeviceSteps:
         return f"median of {len(self)} {what} on {device}{rest}"
 
 
-def find_steps(events: DeviceEvents) -> DeviceSteps | None:
-    """The steps of a device: runs of its main program, else its marked steps; None without both."""
-    runs = _main_runs(events.modules)
+def find_steps(events: DeviceEvents, *, by_time: bool = True) -> DeviceSteps | None:
+    """The steps of a device: runs of its main program, else its marked steps; None without both.
+
+    The main program is that of most time, or, where times mean nothing, of most runs.
+    """
+    runs = _main_runs(events.modules, by_time)
     if runs:
         return _steps(
             runs[0].name,
@@ -88,17 +91,20 @@ def find_steps(events: DeviceEvents) -> DeviceSteps | None:
     return None
 
 
-def _main_runs(modules: Sequence[ModuleRun]) -> list[ModuleRun]:
+def _main_runs(modules: Sequence[ModuleRun], by_time: bool) -> list[ModuleRun]:
     by_program: dict[tuple[str, int | None], list[ModuleRun]] = defaultdict(list)
     for run in modules:
         by_program[run.name, run.program_id].append(run)
     if not by_program:
         return []
-    # Of equal times the one that ran more often; then by name, so that the choice is stable.
-    main = max(
-        by_program.items(),
-        key=lambda item: (sum(run.duration_ps for run in item[1]), len(item[1]), item[0][0]),
-    )[1]
+
+    def weight(key: tuple[str, int | None]) -> tuple[int, int, str]:
+        runs = by_program[key]
+        time_ps = sum(run.duration_ps for run in runs)
+        # By name last, so that the choice between equals is stable.
+        return (*((time_ps, len(runs)) if by_time else (len(runs), time_ps)), key[0])
+
+    main = by_program[max(by_program, key=weight)]
     return sorted(main, key=lambda run: run.start_ps)
 
 

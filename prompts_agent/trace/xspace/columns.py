@@ -25,7 +25,8 @@ from prompts_agent.trace.xspace.wire import fields
 __all__ = ["EventBlock", "decode_varints", "event_blocks"]
 
 _EVENT_TAG = 0x22  # XLine.events = 4, length-delimited
-_ID_TAG, _OFFSET_TAG, _DURATION_TAG, _COUNT_TAG = 0x08, 0x10, 0x18, 0x28
+_ID_TAG, _OFFSET_TAG, _DURATION_TAG = 0x08, 0x10, 0x18
+_NO_OFFSET = -(2**63)
 _BLOCK_BYTES = 1 << 20
 _PADDING = 16
 _SHRINKING_ROUNDS = 6
@@ -243,8 +244,8 @@ def _decode_fast(
     """Columns of fields 1, 2 and 3, read up to the first stat; and which events have a time."""
     count = start.shape[0]
     columns = {tag: np.zeros(count, np.int64) for tag in (_ID_TAG, _OFFSET_TAG, _DURATION_TAG)}
+    columns[_OFFSET_TAG][:] = _NO_OFFSET
     stats = end.copy()
-    timed: NDArray[np.bool_] | None = None
     rows: Any = slice(None)  # all, until the events differ in their fields
     position, limit = start, end
     while position.shape[0]:
@@ -258,10 +259,6 @@ def _decode_fast(
             elif hit.any():
                 index = np.flatnonzero(hit) if isinstance(rows, slice) else rows[hit]
                 column[index] = value[hit]
-        counted = open_ & (tag == _COUNT_TAG)
-        if counted.any():
-            timed = np.ones(count, np.bool_) if timed is None else timed
-            timed[np.flatnonzero(counted) if isinstance(rows, slice) else rows[counted]] = False
         more = open_ & ((tag & 7) == 0)
         stopped = open_ & ~more
         if stopped.any():
@@ -275,7 +272,23 @@ def _decode_fast(
     block = EventBlock(
         data, start, end, stats, columns[_ID_TAG], columns[_OFFSET_TAG], columns[_DURATION_TAG]
     )
-    return block, timed
+    return block, _timed(block)
+
+
+def _timed(block: EventBlock) -> NDArray[np.bool_] | None:
+    """Which events have a time, None for all; puts 0 where an event leaves its offset out.
+
+    An event without an offset begins with its line, or only counts occurrences: a field that comes
+    after its stats.
+    """
+    unsaid = np.flatnonzero(block.offset_ps == _NO_OFFSET)
+    if not unsaid.shape[0]:
+        return None
+    timed = np.ones(len(block), np.bool_)
+    for row in unsaid.tolist():
+        timed[row] = block.message(row).WhichOneof("data") != "num_occurrences"
+    block.offset_ps[unsaid] = 0
+    return timed
 
 
 def _select(block: EventBlock, kept: NDArray[np.bool_]) -> EventBlock:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from prompts_agent.errors import NotDiagnosableError
+from prompts_agent.errors import DamagedTraceError, NotDiagnosableError
 from prompts_agent.trace.capture import Capture, Device, DeviceEvents, HostEvent
 from prompts_agent.trace.hlo.program import HloProgram
 from prompts_agent.trace.profile import TraceFile
@@ -33,10 +33,15 @@ _HOST_PLANE = "/host:CPU"
 class XSpaceCapture(Capture):
     """Reads a device's events from the files again when asked."""
 
-    def __init__(self, sources: Sequence[tuple[str, Path | bytes]], **fields: Any) -> None:
+    def __init__(
+        self,
+        sources: Sequence[tuple[str, Path | bytes]],
+        cpu: dict[str, CpuDevices],
+        **fields: Any,
+    ) -> None:
         super().__init__(**fields)
         self._sources = dict(sources)
-        self._cpu: dict[str, CpuDevices] = {}
+        self._cpu = cpu
 
     def events(self, device: Device) -> DeviceEvents:
         """Decodes the events of one device. Raises `DamagedTraceError` where the file changed."""
@@ -62,6 +67,7 @@ class _Merged:
         self.allocators: list[AllocatorUse] = []
         self.cpu: dict[str, CpuDevices] = {}
         self.caveats: list[str] = []
+        self.cut_devices: list[str] = []
         self.missing: list[str] = []
 
 
@@ -85,9 +91,10 @@ def read_xspace(
     _require_devices(merged, file)
     peak = max(merged.allocators, key=_peak, default=None)
     second = _second_peak(sources) if deep and peak is None else None
-    capture = XSpaceCapture(
+    return XSpaceCapture(
         sources,
-        file=replace_caveats(file, merged.caveats),
+        merged.cpu,
+        file=_with_caveats(file, merged.caveats),
         devices=merged.devices,
         programs=merged.programs,
         host_events=merged.host_events,
@@ -98,8 +105,6 @@ def read_xspace(
         or None,
         missing=merged.missing,
     )
-    capture._cpu = merged.cpu  # noqa: SLF001
-    return capture
 
 
 _XPROF_SOURCE = "memory_profile of XProf, largest allocator of a device"
@@ -110,7 +115,7 @@ def _second_peak(sources: Sequence[tuple[str, Path | bytes]]) -> int | None:
     return max((a.hbm_peak_bytes for a in answers if a.hbm_peak_bytes), default=None)
 
 
-def replace_caveats(file: TraceFile, caveats: list[str]) -> TraceFile:
+def _with_caveats(file: TraceFile, caveats: list[str]) -> TraceFile:
     """The same file with caveats added."""
     return file.model_copy(update={"caveats": (*file.caveats, *caveats)}) if caveats else file
 
@@ -168,6 +173,7 @@ def _devices(
         if match is None:
             continue
         if not plane.has_names:
+            merged.cut_devices.append(plane.name)
             merged.caveats.append(
                 f"{prefix}{plane.name} is cut before the names of its events: it is not measured"
             )
@@ -220,6 +226,12 @@ def _require_devices(merged: _Merged, file: TraceFile) -> None:
             "no device did anything in the capture: only the structure of its programs is known"
         )
         return
+    if merged.cut_devices:
+        raise DamagedTraceError(
+            f"the trace ({file.size_bytes} bytes) ends within {merged.cut_devices[0]}",
+            rule="it is cut off before any device is whole, names of events included",
+            cure="Copy the file again, or capture again and wait until stop_trace returns.",
+        )
     what = f"{len(merged.devices)} idle devices" if merged.devices else "no device"
     raise NotDiagnosableError(
         f"the trace ({file.size_bytes} bytes) shows {what} and no program",
