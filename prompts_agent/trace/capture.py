@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,9 +62,8 @@ class Events:
         return int(self.op.shape[0])
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleRun:
-    """One run of a program on a device."""
+class ModuleRun(NamedTuple):
+    """One run of a program on a device. A tuple: a serving trace holds hundreds of thousands."""
 
     name: str
     program_id: int | None

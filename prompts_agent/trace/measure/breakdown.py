@@ -8,6 +8,7 @@ only communication without a kernel beside it is exposed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,19 +47,15 @@ def divide_time(
     Parts are the mean shares of the typical steps, times the step's period: so they add up to it.
     Without steps, of the whole time from the first event to the last.
     """
-    sets = _sets(ops, kinds)
-    waits = Waits(*(exposed.length for exposed in _exposed_lengths(sets)))
+    covered = _covered(ops, kinds)
+    lengths = [found.length for found in covered]
+    waits = Waits(*(after - before for before, after in pairwise(lengths)))
     start, until, step_ps = _bounds(ops, steps)
     if not start.shape[0] or step_ps <= 0:
         return Breakdown(), waits
-    whole = (until - start).sum()
-    parts, covered = [], empty()
-    before = np.zeros(start.shape[0], np.int64)
-    for found in sets:
-        covered = joint(covered, found)
-        now = covered.covered_between(start, until)
-        parts.append(float((now - before).sum() / whole))
-        before = now
+    whole = int((until - start).sum())
+    within = [int(found.covered_between(start, until).sum()) for found in covered]
+    parts = [(after - before) / whole for before, after in pairwise([0, *within])]
     seconds = [seconds_from_ps(part * step_ps) for part in parts]
     idle = seconds_from_ps(step_ps) - sum(seconds)
     return (
@@ -73,27 +70,18 @@ def divide_time(
     )
 
 
-def _sets(ops: Events, kinds: NDArray[np.int8]) -> list[Intervals]:
+def _covered(ops: Events, kinds: NDArray[np.int8]) -> list[Intervals]:
+    """Per activity, in order, the time that it or an earlier one covers."""
     of_event = kinds[ops.op]
     end = ops.start_ps + ops.duration_ps
-    sets = []
+    covered, found = empty(), []
     for group in _ORDER:
-        rows = np.isin(of_event, group)
-        sets.append(union(ops.start_ps[rows], end[rows]))
-    return sets
-
-
-def _exposed_lengths(sets: list[Intervals]) -> list[Intervals]:
-    return [_without(sets[k], sets[:k]) for k in range(1, len(sets))]
-
-
-def _without(kept: Intervals, earlier: list[Intervals]) -> Intervals:
-    """`kept` less all `earlier` sets, as lengths: each interval shortened by what covers it."""
-    covered = empty()
-    for other in earlier:
-        covered = joint(covered, other)
-    shorter = kept.end - kept.start - covered.covered_between(kept.start, kept.end)
-    return Intervals(kept.start, kept.start + shorter)
+        rows = of_event == group[0]
+        for other in group[1:]:
+            rows |= of_event == other
+        covered = joint(covered, union(ops.start_ps[rows], end[rows]))
+        found.append(covered)
+    return found
 
 
 def _bounds(

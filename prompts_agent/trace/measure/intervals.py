@@ -68,4 +68,8 @@ def union(start: Int64s, end: Int64s) -> Intervals:
 
 def joint(one: Intervals, other: Intervals) -> Intervals:
     """The set that either holds."""
+    if not one.start.shape[0]:
+        return other
+    if not other.start.shape[0]:
+        return one
     return union(np.concatenate((one.start, other.start)), np.concatenate((one.end, other.end)))

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prompts_agent.trace.capture import HostEvent
 from prompts_agent.trace.hostevents import host_event_kind
 from prompts_agent.trace.xspace.clock import Clock
 from prompts_agent.trace.xspace.columns import EventBlock, event_blocks
 from prompts_agent.trace.xspace.file import PlaneIndex, XSpaceFile
-from prompts_agent.trace.xspace.stats import ABSENT, StatColumns, StatNames, stat_columns
+from prompts_agent.trace.xspace.stats import ABSENT, StatNames, stat_columns
 
 __all__ = ["AllocatorUse", "HostReading", "read_host"]
 
@@ -90,32 +89,49 @@ class _HostReader:
     ) -> None:
         self._head, self._names, self._kinds, self._reading = head, names, kinds, reading
         self._allocations = np.array(allocations, np.int64)
-        wanted = {name: names.find(name) for name in (*_ALLOCATOR_STATS, "step_num")}
+        self._step_ids = np.array([k for k, kind in kinds.items() if kind == "step"], np.int64)
+        wanted = {name: names.find(name) for name in _ALLOCATOR_STATS}
         self._wanted = {name: found for name, found in wanted.items() if found is not None}
         self._inline: dict[str, int] = {}
 
     def take(self, block: EventBlock, base: int) -> None:
         is_allocation = np.isin(block.metadata_id, self._allocations)
-        stats = stat_columns(block, self._names, self._wanted, self._inline)
         if is_allocation.any():
-            self._allocate(stats, is_allocation)
-        steps = stats.columns.get("step_num")
-        for row in np.flatnonzero(~is_allocation).tolist():
-            metadata_id = int(block.metadata_id[row])
+            self._allocate(block.select(is_allocation))
+        block = block.select(~is_allocation)
+        rows = zip(
+            block.metadata_id.tolist(),
+            block.offset_ps.tolist(),
+            block.duration_ps.tolist(),
+            self._steps(block),
+            strict=True,
+        )
+        for metadata_id, offset, duration, step in rows:
             kind = self._kinds.get(metadata_id)
-            step = None if steps is None or steps[row] == ABSENT else int(steps[row])
             if kind is None or (kind == "step" and step is None):
                 continue
             if len(self._reading.events) >= _MAX_EVENTS:
                 self._reading.dropped += 1
                 continue
-            start, duration = int(block.offset_ps[row]) + base, int(block.duration_ps[row])
             name = self._head.event_metadata[metadata_id].name
-            self._reading.events.append(HostEvent(kind, name, start, duration, step))
+            self._reading.events.append(HostEvent(kind, name, offset + base, duration, step))
 
-    def _allocate(self, stats: StatColumns, rows: NDArray[np.bool_]) -> None:
-        absent = np.full(rows.shape[0], ABSENT, np.int64)
-        column = {name: stats.columns.get(name, absent)[rows] for name in _ALLOCATOR_STATS}
+    def _steps(self, block: EventBlock) -> list[int | None]:
+        """The step that each event marks."""
+        steps: list[int | None] = [None] * len(block)
+        marked = np.isin(block.metadata_id, self._step_ids)
+        step_num = self._names.find("step_num")
+        if step_num is None or not marked.any():
+            return steps
+        found = stat_columns(block.select(marked), self._names, {"step_num": step_num})
+        for row, value in zip(np.flatnonzero(marked), found.columns["step_num"], strict=True):
+            steps[row] = None if value == ABSENT else int(value)
+        return steps
+
+    def _allocate(self, block: EventBlock) -> None:
+        stats = stat_columns(block, self._names, self._wanted, self._inline)
+        absent = np.full(len(block), ABSENT, np.int64)
+        column = {name: stats.columns.get(name, absent) for name in _ALLOCATOR_STATS}
         number = {k: np.where(v == ABSENT, 0, v) for k, v in column.items()}
         held = number["bytes_allocated"] + number["bytes_reserved"]
         owners = np.stack([column["allocator_name"], column["index_on_host"]], axis=1)
