@@ -166,12 +166,13 @@ def _times(span: Span, base_us: float) -> tuple[int, int]:
 
 
 def _modules(lines: dict[str, list[Span]], base_us: float) -> list[ModuleRun]:
-    runs = []
+    runs: dict[int, ModuleRun] = {}
     for span in lines.get(_MODULES, []):
         match = _MODULE.match(span.name)
         name, program = (match[1], match[2]) if match else (span.name, None)
-        runs.append(ModuleRun(name, int(program) if program else None, *_times(span, base_us)))
-    return sorted(runs, key=lambda run: run.start_ps)
+        run = ModuleRun(name, int(program) if program else None, *_times(span, base_us))
+        runs.setdefault(run.start_ps, run)  # a second run cannot start at the same instant
+    return sorted(runs.values(), key=lambda run: run.start_ps)
 
 
 def _tpu_events(lines: dict[str, list[Span]], base_us: float) -> DeviceEvents:

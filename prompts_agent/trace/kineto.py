@@ -33,7 +33,7 @@ from prompts_agent.trace.kineto_device import (
     mark_derived_steps,
     mark_profiler_steps,
 )
-from prompts_agent.trace.nccl import ProcessGroups, read_collective
+from prompts_agent.trace.nccl import MAX_RANKS, ProcessGroups, read_collective
 from prompts_agent.trace.profile import TraceFile
 from prompts_agent.trace.steps import profiler_step
 
@@ -135,7 +135,7 @@ def _read_rank(item: InputFile) -> _Rank:
     result = _Rank(
         file=item,
         rank=rank if rank is not None else int(named[1]) if named else None,
-        world_size=as_int(info.get("world_size")),
+        world_size=_world_size(info),
         versions=_versions(trace.header, info),
         caveats=list(trace.caveats),
         launches=sum(bool(_LAUNCH.match(span.name)) for span in found),
@@ -148,8 +148,15 @@ def _read_rank(item: InputFile) -> _Rank:
             "world size and process groups (distributedInfo is written where torch.distributed "
             "is initialised before the profiler starts)"
         )
-    _read_devices(result, trace.header, found, ProcessGroups(info.get("pg_config")))
+    _read_devices(
+        result, trace.header, found, ProcessGroups(info.get("pg_config"), result.world_size)
+    )
     return result
+
+
+def _world_size(info: Mapping[str, Any]) -> int | None:
+    world = as_int(info.get("world_size"))
+    return world if world is not None and 0 < world <= MAX_RANKS else None
 
 
 def _versions(header: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, str]:

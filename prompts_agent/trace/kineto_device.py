@@ -15,7 +15,7 @@ from prompts_agent.trace.kernels import (
     named_collective,
     short_name,
 )
-from prompts_agent.trace.nccl import Collective, ProcessGroups, read_collective
+from prompts_agent.trace.nccl import Collective, ProcessGroups, partition_of, read_collective
 from prompts_agent.trace.steps import Steps, annotated_steps, repeating_steps
 
 __all__ = [
@@ -61,12 +61,12 @@ def device_events(
         key = (span.name, span.category, collective)
         place = table.find(key)
         if place is None:
-            place = table.add(key, _op(span, collective))
+            place = table.add(key, _op(span, collective, groups))
         columns.append(place, picoseconds(span.start_us - base_us), picoseconds(span.duration_us))
     return DeviceEvents(table=table.ops, ops=columns.events(), modules=[])
 
 
-def _op(span: Span, collective: Collective | None) -> Op:
+def _op(span: Span, collective: Collective | None, groups: ProcessGroups) -> Op:
     category = span.category.lower()
     if category in _MEMSET:
         return Op(name=span.name, opcode="memset", text=span.name)
@@ -82,7 +82,7 @@ def _op(span: Span, collective: Collective | None) -> Op:
         text=span.name,
         collective_bytes=collective.bytes,
         group_size=collective.group_size,
-        groups=(collective.ranks,) if collective.ranks else None,
+        groups=partition_of(collective.ranks, groups.world_size) if collective.ranks else None,
         axis=collective.axis,
     )
 

@@ -10,7 +10,10 @@ from typing import Any
 
 from prompts_agent.trace.events import as_int
 
-__all__ = ["Collective", "ProcessGroups", "axis_of", "read_collective"]
+__all__ = ["MAX_RANKS", "Collective", "ProcessGroups", "axis_of", "partition_of", "read_collective"]
+
+MAX_RANKS = 1 << 20
+"""No job has a million GPUs: a larger world or rank is damage, and would cost memory."""
 
 _DTYPE_BYTES = {
     "float": 4,
@@ -78,9 +81,10 @@ class Collective:
 
 
 class ProcessGroups:
-    """The groups of `distributedInfo.pg_config`, by name."""
+    """The groups of `distributedInfo.pg_config`, by name, and the world that they divide."""
 
-    def __init__(self, config: object) -> None:
+    def __init__(self, config: object, world_size: int | None = None) -> None:
+        self.world_size = world_size
         self._ranks: dict[str, tuple[int, ...]] = {}
         for group in config if isinstance(config, list) else []:
             if isinstance(group, dict):
@@ -91,6 +95,32 @@ class ProcessGroups:
     def ranks(self, name: object) -> tuple[int, ...] | None:
         """The ranks of the group `name`, where the file lists them in full."""
         return self._ranks.get(str(name))
+
+
+def partition_of(
+    ranks: tuple[int, ...], world_size: int | None
+) -> tuple[tuple[int, ...], ...] | None:
+    """All groups of the mesh axis that `ranks` lie along; a rank's file lists its own only.
+
+    Ranks of a mesh are row-major, so the groups of an axis are one another shifted: of 8 ranks
+    (1, 3) has stride 2 and gives (0,2) (1,3) (4,6) (5,7). None where the ranks do not divide the
+    world so. An unknown world is taken to be the group only where that begins at 0.
+    """
+    size = len(ranks)
+    first, stride = min(ranks), 1
+    if size > 1:
+        stride = sorted(ranks)[1] - first
+    block = stride * size
+    world = world_size or (size if first == 0 and stride == 1 else 0)
+    regular = stride > 0 and sorted(ranks) == list(range(first, first + block, stride))
+    inside = max(ranks) < world
+    if not regular or not inside or world % block or first % block >= stride:
+        return None
+    return tuple(
+        tuple(range(start + inner, start + inner + block, stride))
+        for start in range(0, world, block)
+        for inner in range(stride)
+    )
 
 
 def axis_of(description: object) -> str | None:
@@ -141,7 +171,7 @@ def _ranks(value: object) -> tuple[int, ...] | None:
             return None
     if not isinstance(value, list) or not value:
         return None
-    if not all(type(rank) is int and rank >= 0 for rank in value):  # True is an int, but no rank
+    if not all(type(rank) is int and 0 <= rank < MAX_RANKS for rank in value):  # True is an int
         return None
     return tuple(value)
 
@@ -149,6 +179,6 @@ def _ranks(value: object) -> tuple[int, ...] | None:
 def _strided(args: Mapping[str, Any], size: int | None) -> tuple[int, ...] | None:
     """Ranks from start and stride: 0, stride 4, size 2 → (0, 4)."""
     start, stride = as_int(args.get("Global rank start")), as_int(args.get("Global rank stride"))
-    if start is None or not stride or size is None or size > 1 << 20:
+    if start is None or not stride or not size or start + stride * size > MAX_RANKS + stride:
         return None
     return tuple(range(start, start + stride * size, stride))

@@ -58,7 +58,7 @@ def read_nsight(files: Sequence[InputFile], file: TraceFile) -> LoadedCapture:
                 host_events = host_events or export.host_events()
                 versions = versions or export.versions()
                 caveats += export.caveats
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
             raise DamagedTraceError(
                 f"{item.path} cannot be read as SQLite ({error})",
                 rule="the export was cut off or is damaged",

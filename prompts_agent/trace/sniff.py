@@ -137,9 +137,10 @@ def _sqlite(path: Path) -> TraceFormat:
         return TraceFormat.NSIGHT  # the tables are looked at after decompression
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            database.text_factory = bytes  # damaged names are no text
             rows = database.execute("select name from sqlite_master where type in ('table','view')")
-            tables = {str(name) for (name,) in rows}
-    except sqlite3.Error as error:
+            tables = {name.decode("utf-8", "replace") for (name,) in rows}
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise DamagedTraceError(
             f"{path} is an SQLite file that cannot be opened ({error})",
             rule="an export that was cut off has no table of contents",

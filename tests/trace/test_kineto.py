@@ -29,7 +29,7 @@ from prompts_agent.errors import (
 )
 from prompts_agent.trace.capture import Capture, DeviceEvents, Op
 from prompts_agent.trace.kernels import collective_opcode, memcpy_opcode, named_collective
-from prompts_agent.trace.nccl import ProcessGroups, axis_of, read_collective
+from prompts_agent.trace.nccl import ProcessGroups, axis_of, partition_of, read_collective
 from prompts_agent.trace.read import read
 
 
@@ -160,9 +160,9 @@ def test_metadata_from_the_hosts_record(tmp_path: Path) -> None:
         host("record_param_comms", 0, 5, cat="cpu_op", args=metadata),
         kernel("ncclKernel_ReduceScatter_RING_LL_Sum(ncclWorkElem)", 10, 5, **{"External id": 31}),
     ]
-    (op,) = ops_of(read_one(tmp_path, kineto(events)), "reduce-scatter")
+    (op,) = ops_of(read_one(tmp_path, kineto(events, world=8)), "reduce-scatter")
     assert op.collective_bytes == 8192, "the larger side, 4096 × 2 bytes"
-    assert op.groups == ((0, 2, 4, 6),)
+    assert op.groups == ((0, 2, 4, 6), (1, 3, 5, 7))
     assert op.axis == "fsdp"
 
 
@@ -352,11 +352,39 @@ def test_deep_nesting_is_no_crash(tmp_path: Path) -> None:
 def test_nccl_kernel_of_two_groups_are_two_ops(tmp_path: Path) -> None:
     events = [
         nccl(ALL_REDUCE, 0, 1),
-        nccl(ALL_REDUCE, 2, 1, **{"Process Group Ranks": "[0, 8]"}),
+        nccl(ALL_REDUCE, 2, 1, **{"Process Group Ranks": "[0, 2]"}),
         nccl(ALL_REDUCE, 4, 1),
     ]
-    found = ops_of(read_one(tmp_path, kineto(events)), "all-reduce")
-    assert [op.groups for op in found] == [((0, 1),), ((0, 8),)]
+    found = ops_of(read_one(tmp_path, kineto(events, world=4)), "all-reduce")
+    assert [op.groups for op in found] == [((0, 1), (2, 3)), ((0, 2), (1, 3))]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "world", "groups"),
+    [
+        ((0, 1), 2, ((0, 1),)),
+        ((0, 1), 4, ((0, 1), (2, 3))),
+        ((1, 3), 8, ((0, 2), (1, 3), (4, 6), (5, 7))),
+        ((3, 1), 8, ((0, 2), (1, 3), (4, 6), (5, 7))),
+        ((1,), 2, ((0,), (1,))),
+        ((5,), 2, None),
+        ((0, 1, 2), None, ((0, 1, 2),)),
+        ((0, 4), None, None),
+        ((0, 1, 3), 4, None),
+        ((0, 1, 2), 4, None),
+        ((1, 2), 4, None),
+        ((0, 0), 2, None),
+    ],
+)
+def test_a_ranks_own_group_tells_the_others(
+    ranks: tuple[int, ...], world: int | None, groups: tuple[tuple[int, ...], ...] | None
+) -> None:
+    assert partition_of(ranks, world) == groups
+
+
+def test_a_world_beyond_belief_is_unknown(tmp_path: Path) -> None:
+    capture = read_one(tmp_path, kineto(three_steps(), world=2**60))
+    assert capture.devices_in_job is None
 
 
 # ---- real traces; figures measured by a reader of its own

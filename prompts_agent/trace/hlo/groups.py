@@ -25,6 +25,9 @@ __all__ = [
 
 Groups = tuple[tuple[int, ...], ...]
 
+MAX_DEVICES = 1 << 20
+"""No job has a million devices; twenty bytes of damaged text can name more than memory holds."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceGroups:
@@ -54,6 +57,8 @@ def iota_order(reshape_dims: Sequence[int], transpose_perm: Sequence[int]) -> li
     perm = list(transpose_perm) or list(range(len(dims)))
     if sorted(perm) != list(range(len(dims))):
         raise ValueError(f"{perm} is no permutation of {len(dims)} dims")
+    if prod(dims) > MAX_DEVICES:
+        raise ValueError(f"{dims} are more than {MAX_DEVICES} devices")
     strides = [prod(dims[k + 1 :]) for k in range(len(dims))]
     order = [0]
     for axis in perm:
@@ -138,7 +143,10 @@ _AXIS_REF = re.compile(r"['\"]?([^'\":,\s]+)['\"]?(?::\((\d+)\)(\d+))?")
 
 
 def _numbers(text: str | None) -> list[int]:
-    return [int(number) for number in (text or "").split(",") if number.strip()]
+    numbers = [int(number) for number in (text or "").split(",") if number.strip()]
+    if max(numbers, default=0) > MAX_DEVICES:
+        raise ValueError(f"{max(numbers)} is no device of a job")
+    return numbers
 
 
 def parse_groups(text: str) -> DeviceGroups | None:
