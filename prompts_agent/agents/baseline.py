@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from prompts_agent.agents.placeholders import scrub
@@ -24,6 +25,8 @@ class Today:
     """The layout that was traced, as far as it can be told for this workload."""
 
     layout: Layout | None = None
+    degrees: dict[Axis, int] = field(default_factory=dict)
+    """Of the mesh that ran, where `layout` is None: known, though no layout of these devices."""
     measured: bool = False
     """The trace's step time is this layout's on this workload's devices."""
     axes: dict[str, Axis] = field(default_factory=dict)
@@ -33,11 +36,10 @@ class Today:
 
 def same_hardware(workload: Workload, profile: Profile) -> bool:
     """The trace was taken on the devices that the plan is for."""
-    devices = profile.devices_in_job or profile.devices_in_trace
     return (
         not profile.structure_only
         and profile.device_kind == workload.topology.chip
-        and devices == workload.topology.devices
+        and _devices(profile) == workload.topology.devices
     )
 
 
@@ -54,7 +56,8 @@ def today_of(workload: Workload, profile: Profile) -> Today:
         broken = _broken(workload.baseline, workload)
         if broken:
             caveats.append(f"Today's layout is not legal here ({broken[0]}): it is not compared.")
-            return Today(axes=axes, caveats=tuple(caveats))
+            used = workload.baseline.mesh.used()
+            return Today(degrees=used, axes=axes, caveats=tuple(caveats))
         if degrees is not None and _larger_than_one(degrees) != workload.baseline.mesh.used():
             caveats.append(
                 "The trace's mesh is not the workload's baseline, so its step time calibrates "
@@ -69,17 +72,34 @@ def today_of(workload: Workload, profile: Profile) -> Today:
             caveats=tuple(caveats),
         )
     layout, assumptions = _from_mesh(workload, degrees)
+    whole = degrees is not None and math.prod(degrees.values()) == _devices(profile)
+    known = _larger_than_one(degrees) if layout is None and whole and degrees is not None else {}
     if layout is None:
-        caveats.append(
-            "Today's layout is not known, so proposals are not compared with it: the trace's mesh "
-            "is not one of this workload's devices, or its axes have other names."
-        )
+        caveats.append(_not_compared(workload, profile, known))
     return Today(
         layout=layout,
+        degrees=known,
         measured=measurable and layout is not None,
         axes=axes,
         assumptions=(*told, *mesh.assumptions, *assumptions) if layout is not None else (),
         caveats=tuple(caveats),
+    )
+
+
+def _devices(profile: Profile) -> int:
+    return profile.devices_in_job or profile.devices_in_trace
+
+
+def _not_compared(workload: Workload, profile: Profile, degrees: dict[Axis, int]) -> str:
+    if not degrees:
+        return (
+            "Today's layout is not known, so proposals are not compared with it: the trace's mesh "
+            "is not one of this workload's devices, or its axes have other names."
+        )
+    named = " × ".join(f"{axis} {degrees[axis]}" for axis in Axis if axis in degrees)
+    return (
+        f"Changes are from the traced mesh, {named} on {_devices(profile)} devices, which is no "
+        f"layout of {workload.topology}: no speed-up over it is predicted."
     )
 
 
@@ -122,8 +142,7 @@ def _broken(layout: Layout, workload: Workload) -> list[str]:
 
 
 def _other_hardware(workload: Workload, profile: Profile) -> str:
-    devices = profile.devices_in_job or profile.devices_in_trace
-    traced = f"{devices} × {profile.device_kind or 'an unknown device'}"
+    traced = f"{_devices(profile)} × {profile.device_kind or 'an unknown device'}"
     return (
         f"The trace is of {traced}, the plan for {workload.topology}: what the trace measured "
         "does not calibrate the predictions."

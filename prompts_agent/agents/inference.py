@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from prompts_agent.agents.model_text import dims_text
 from prompts_agent.agents.program import program_shapes
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.errors import ModelError
@@ -60,6 +61,6 @@ def _model(shapes: ProgramShapes, assumed: list[str]) -> ModelSpec | None:
         found = infer_model(whole)
     except ModelError:
         return None
-    assumed.append(f"The model is told from the weights of {shapes.name}: {found.spec.name}.")
+    assumed.append(f"The model is told from the weights of {shapes.name}: {dims_text(found.spec)}.")
     assumed += [f"Of the model, {text}." for text in found.assumptions]
     return found.spec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from prompts_agent.agents.critic.review import Review
 from prompts_agent.agents.finding import Finding
@@ -10,8 +10,9 @@ from prompts_agent.agents.placeholders import fill
 from prompts_agent.agents.planner.board import Board
 from prompts_agent.agents.planner.draft import Draft
 from prompts_agent.agents.planner.search import Found
-from prompts_agent.agents.report import Abstention, Proposal
+from prompts_agent.agents.report import Abstention, Proposal, Reason
 from prompts_agent.layout.diff import same_degrees
+from prompts_agent.layout.layout import Layout
 from prompts_agent.trace.profile import Fact
 from prompts_agent.workload.workload import Objective
 
@@ -44,27 +45,43 @@ def proposals(
     """The drafts that passed, ranked from 1 in the order of the board."""
     pairs = zip(board.drafts, reviews, strict=True)
     passed = [(draft, review) for draft, review in pairs if review.passed]
-    return tuple(
-        _proposal(rank, draft, review, facts)
-        for rank, (draft, review) in enumerate(passed, start=1)
-    )
+    ranks = {draft.layout: rank for rank, (draft, _) in enumerate(passed, start=1)}
+    return tuple(_proposal(ranks, draft, review, facts) for draft, review in passed)
 
 
-def _proposal(rank: int, draft: Draft, review: Review, facts: Sequence[Fact]) -> Proposal:
+def _proposal(
+    ranks: Mapping[Layout, int], draft: Draft, review: Review, facts: Sequence[Fact]
+) -> Proposal:
+    neighbours = {"other:name": draft.other, "above:name": draft.above}
+    named = {
+        name: f"proposal {ranks[layout]}"
+        for name, layout in neighbours.items()
+        if layout is not None and layout in ranks
+    }
+
     def said(text: str) -> str:
-        return fill(text, facts, draft.figures)
+        return fill(text, facts, draft.figures | named)
 
     return Proposal(
-        rank=rank,
+        rank=ranks[draft.layout],
         layout=draft.layout,
         changes=draft.changes,
         predicted=draft.candidate.predicted,
         rung=review.verdict.rung,
         verdict=review.verdict,
-        reasons=tuple(r.model_copy(update={"text": said(r.text)}) for r in draft.reasons),
+        reasons=tuple(
+            r.model_copy(update={"text": said(r.text)}) for r in _standing_reasons(draft, named)
+        ),
         tradeoffs=tuple(said(text) for text in draft.tradeoffs),
         terms=draft.candidate.terms,
     )
+
+
+def _standing_reasons(draft: Draft, named: Mapping[str, str]) -> tuple[Reason, ...]:
+    """Without comparisons with a layout that was sent back, unless there is nothing else."""
+    gone = [name for name in ("other:name", "above:name") if name not in named]
+    kept = [r for r in draft.reasons if not any(f"{{{name}}}" in r.text for name in gone)]
+    return tuple(kept) or draft.reasons
 
 
 def caveats(found: Found | None) -> tuple[str, ...]:

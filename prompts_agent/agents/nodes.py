@@ -10,6 +10,7 @@ from prompts_agent.agents import narrate, retriever
 from prompts_agent.agents.analyst.analyst import analyse
 from prompts_agent.agents.critic.critic import criticise
 from prompts_agent.agents.critic.evidence import Ground
+from prompts_agent.agents.model_text import model_text
 from prompts_agent.agents.planner.board import MAX_ROUNDS, first_board, next_board, settle
 from prompts_agent.agents.planner.case import Case
 from prompts_agent.agents.planner.decision import (
@@ -83,21 +84,31 @@ def planner(state: State) -> State:
     workload = _workload(state)
     found = search(workload)
     candidates = worth_proposing(found, workload.objective)
-    abstained = nothing_fits(found) or already_best(found, candidates, workload.objective)
+    abstained = nothing_fits(found) or already_best(
+        found, candidates, workload.objective, state["findings"]
+    )
     if abstained is not None:
         return {"found": found, "abstained": abstained}
-    case = Case(
-        training=workload.phase.is_training,
-        findings=state["findings"],
-        moves=state["retrieved"].moves,
-        today=found.today,
-        axes=state["job"].axes,
-    )
+    case = _case(state, workload, found)
     return {
         "found": found,
         "case": case,
         "board": first_board(candidates, case, state["request"].top),
     }
+
+
+def _case(state: State, workload: Workload, found: Found) -> Case:
+    retrieved, ran = state["retrieved"], workload.baseline
+    return Case(
+        workload=workload,
+        findings=state["findings"],
+        moves=retrieved.moves,
+        titles={item.recipe_id: item.title for item in retrieved.evidence},
+        today=found.today,
+        # A file's baseline for other devices still tells which degrees ran.
+        traced=state["job"].traced or (ran.mesh.used() if ran is not None else {}),
+        axes=state["job"].axes,
+    )
 
 
 def _without_a_search(state: State) -> Abstention | None:
@@ -106,8 +117,7 @@ def _without_a_search(state: State) -> Abstention | None:
     if first is not None:
         return not_sharding(first, retrieved.cures_of(first.kind))
     poor = any(finding.kind is FindingKind.TRACE_TOO_POOR for finding in findings)
-    again = retrieved.cures_of(FindingKind.TRACE_TOO_POOR) if poor else ()
-    return cannot_tell(state["job"].missing, again)
+    return cannot_tell(state["job"].missing, poor=poor)
 
 
 def _workload(state: State) -> Workload:
@@ -187,7 +197,7 @@ def _summary(workload: Workload | None) -> WorkloadSummary | None:
         return None
     return WorkloadSummary(
         name=workload.name,
-        model=workload.model.name,
+        model=model_text(workload.model),
         hardware=str(workload.topology),
         devices=workload.topology.devices,
         phase=workload.phase,

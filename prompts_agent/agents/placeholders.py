@@ -1,8 +1,8 @@
 """Placeholders: where text gets its numbers from, and how a number without a source is found.
 
-Text is written as `{fact:step_time}`, `{term:time.matmul_s}`, `{today:memory.total_bytes}` or
-`{change:tensor}`; code fills in the value. `fact` is an id of the profile; the other kinds are
-*figures*, which the planner hands over already formatted.
+Text is written as `{fact:step_time}`, `{term:time.matmul_s}` or `{change:tensor}`; code fills in
+the value. `fact` is an id of the profile; the kinds of FIGURES are handed over by the planner,
+already formatted (`prompts_agent.agents.planner.figures` says what each is).
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from prompts_agent.errors import InternalError
 from prompts_agent.trace.profile import Fact
 from prompts_agent.units import format_bytes, format_flops, format_seconds
 
-__all__ = ["fill", "format_fact", "placeholder_ids", "scrub", "unsupported_numbers"]
+__all__ = ["FIGURES", "fill", "format_fact", "placeholder_ids", "scrub", "unsupported_numbers"]
 
-_PLACEHOLDER = re.compile(r"\{(fact|term|today|change):([^{}\s]+)\}")
+FIGURES = ("term", "today", "change", "other", "above", "gap", "recipe", "layout")
+"""Kinds of placeholders besides `fact`."""
+
+_PLACEHOLDER = re.compile(rf"\{{(fact|{'|'.join(FIGURES)}):([^{{}}\s]+)\}}")
 _BRACED = re.compile(r"\{[^{}]*\}")
 
 # Digits inside a word (`v5p`, `bf16`, `jit_f2`) name a thing, and are no claim; so do words that

@@ -21,10 +21,8 @@ __all__ = ["Job", "resolve"]
 
 GIVE_MODEL = "Name the model: --model llama3.1-8b, or --model path/to/config.json."
 GIVE_TARGET = "Name the hardware: --target v5e:4x4, or --target h100:2x8 (nodes x GPUs)."
-GIVE_BATCH = (
-    "Give the global batch and the sequence length: --batch 256 --sequence 4096, "
-    "or --workload FILE."
-)
+GIVE_BATCH = "Give the global batch, in sequences: --batch 256."
+GIVE_SEQUENCE = "Give the sequence length, in tokens: --sequence 4096."
 GIVE_PHASE = "Say what the job does: --phase pretrain, posttrain, prefill, decode or serve."
 
 
@@ -36,6 +34,8 @@ class Job(Record):
     caveats: tuple[str, ...] = ()
     axes: dict[str, Axis] = Field(default_factory=dict)
     """The trace's axis names → ours."""
+    traced: dict[Axis, int] = Field(default_factory=dict)
+    """Degrees of the mesh that ran, where the workload has no baseline because of its devices."""
 
 
 def resolve(request: DiagnoseRequest, profile: Profile | None) -> Job:
@@ -102,7 +102,7 @@ def _cure(missing: str) -> str:
         "the hardware": GIVE_TARGET,
         "the phase": GIVE_PHASE,
         "the global batch": GIVE_BATCH,
-        "the sequence": GIVE_BATCH,
+        "the sequence": GIVE_SEQUENCE,
     }
     found = (cure for start, cure in cures.items() if missing.startswith(start))
     return next(found, f"Say it in a workload file, --workload FILE: {missing}.")
@@ -116,8 +116,10 @@ def _from_flags(
         missing.append(GIVE_MODEL)
     if topology is None:
         missing.append(GIVE_TARGET)
-    if request.global_batch is None or request.sequence is None:
+    if request.global_batch is None:
         missing.append(GIVE_BATCH)
+    if request.sequence is None:
+        missing.append(GIVE_SEQUENCE)
     if (
         model is None
         or topology is None
@@ -152,4 +154,5 @@ def _with_trace(workload: Workload, profile: Profile | None) -> Job:
         workload=calibrated(workload, today, profile),
         caveats=today.caveats,
         axes=today.axes,
+        traced=today.degrees,
     )

@@ -10,7 +10,7 @@ from prompts_agent.agents.finding import Finding, axes_meant
 from prompts_agent.hardware.catalog import chip_names
 from prompts_agent.knowledge.evidence import Evidence
 from prompts_agent.knowledge.library import find_recipe
-from prompts_agent.knowledge.query import Query
+from prompts_agent.knowledge.query import Query, matched
 from prompts_agent.knowledge.recipe import Recipe
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.mesh import Axis
@@ -60,7 +60,9 @@ def query(
     exposed = [f for f in findings if f.kind is FindingKind.EXPOSED_COLLECTIVE]
     axes = tuple(dict.fromkeys(axis for f in exposed for axis in axes_meant(f, names)))
     if workload is not None:
-        return Query.of(workload, kinds, axes)
+        # The job is known, so it is planned for: how to capture a better trace is no evidence.
+        told = tuple(kind for kind in kinds if kind is not FindingKind.TRACE_TOO_POOR)
+        return Query.of(workload, told, axes)
     return Query(
         findings=kinds,
         axes=axes,
@@ -93,13 +95,29 @@ def recall(
     """Evidence for the findings; loads the index, which is most of the time."""
     from prompts_agent.knowledge.retrieve import retrieve
 
-    evidence = retrieve(query(findings, workload, profile, names), k=RECIPES)
+    asked = query(findings, workload, profile, names)
+    evidence = retrieve(asked, k=RECIPES)
+    if not evidence and workload is not None:
+        # No recipe for these findings: those that move the layout of such a job at all.
+        evidence = retrieve(Query.of(workload), k=RECIPES)
     recipes = [find_recipe(item.recipe_id) for item in evidence]
+    pairs = zip(evidence, recipes, strict=True)
     return Retrieved(
-        evidence=evidence,
+        evidence=tuple(_explained(item, recipe, asked) for item, recipe in pairs),
         moves={recipe.id: moves_of(recipe) for recipe in recipes},
         cures=tuple(_cure(recipe) for recipe in recipes if not recipe.sharding),
     )
+
+
+def _explained(item: Evidence, recipe: Recipe, asked: Query) -> Evidence:
+    """Its first reason in words: what it treats here, and what it does about it."""
+    kinds = [kind.value.replace("_", " ") for kind in matched(recipe, asked)]
+    treats = f"treats {', '.join(kinds)}" if kinds else "for this phase, model and hardware"
+    moves = [
+        f"{move.replace('_', ' ')} {what.replace('_', ' ')}" for what, move in moves_of(recipe)
+    ]
+    why = f"{treats}: {', '.join(moves)}" if moves else treats
+    return item.model_copy(update={"reasons": (why, *item.reasons[1:])})
 
 
 def _cure(recipe: Recipe) -> Cure:

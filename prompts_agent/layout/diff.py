@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis, AxisSize
 from prompts_agent.record import Record
 
-__all__ = ["LayoutChange", "changes", "same_degrees"]
+__all__ = ["LayoutChange", "changes", "changes_of_degrees", "same_degrees"]
 
 _KNOBS = tuple(name for name in Layout.model_fields if name != "mesh")
 
@@ -42,6 +43,20 @@ def changes(before: Layout | None, after: Layout) -> tuple[LayoutChange, ...]:
         if getattr(before, name) != getattr(after, name)
     ]
     return tuple(found)
+
+
+def changes_of_degrees(before: Mapping[Axis, int], after: Layout) -> tuple[LayoutChange, ...]:
+    """As `changes`, where of the layout before only the axes' degrees are known.
+
+    Knobs have no `before`; as from nothing, those at their default are left out.
+    """
+    axes = [
+        _change(axis.value, AxisSize(ici=before.get(axis, 1)), after.mesh[axis])
+        for axis in Axis
+        if before.get(axis, 1) != after.mesh.size(axis)
+    ]
+    names = set(Axis)
+    return (*axes, *(change for change in _from_nothing(after) if change.what not in names))
 
 
 def same_degrees(a: Layout, b: Layout) -> bool:

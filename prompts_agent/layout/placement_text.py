@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from prompts_agent.hardware.catalog import find_chip
@@ -18,8 +19,8 @@ __all__ = ["placement_text"]
 def placement_text(layout: Layout, topology: Topology) -> str:
     """A clause an axis larger than one, outermost first; empty on one device.
 
-    "data 8 is every 2nd of a torus dim of 4 × one whole torus dim of 4 without wrap-around;
-    tensor 2 is 2 of a torus dim of 4". Axes take dims as `prompts_agent.layout.placement` has it.
+    "data 8 is one whole torus dim of 4 without wrap-around × 2 of a torus dim of 4, 2 apart; tensor
+    2 is 2 of a torus dim of 4". Axes take dims as `prompts_agent.layout.placement` has it.
     """
     torus = torus_of(topology)
     inside = _in_domain(layout, topology) if torus is None else _on_torus(layout, torus)
@@ -65,20 +66,15 @@ def _on_torus(layout: Layout, torus: Torus) -> dict[Axis, str]:
 
 
 def _dims(torus: Torus, factors: tuple[int, ...], before: tuple[int, ...]) -> Iterator[str]:
-    """Whole dims of one kind are counted: "2 whole torus dims of 16 with wrap-around"."""
-    whole: dict[tuple[int, bool], int] = {}
-    for place, (count, stride, dim) in enumerate(zip(factors, before, torus.dims, strict=True)):
-        if count == 1:
-            continue
-        if torus.pair and place == 0:
-            yield "the 2 devices of a chip"
-        elif count == dim:
-            key = (dim, torus.wrap[place])
-            whole[key] = whole.get(key, 0) + 1
-        elif stride == 1:
-            yield f"{count} of a torus dim of {dim}"
-        else:
-            yield f"{count} of a torus dim of {dim}, {stride} apart"
+    """Whole dims first, those of one kind counted; then the pair of a chip and parts of dims."""
+    dims = list(zip(factors, before, torus.dims, torus.wrap, strict=True))
+    pair = dims.pop(0) if torus.pair else None
+    whole = Counter((dim, wraps) for count, _, dim, wraps in dims if 1 < count == dim)
     for (dim, wraps), number in whole.items():
-        dims = f"{number} whole torus dims" if number > 1 else "one whole torus dim"
-        yield f"{dims} of {dim} {'with' if wraps else 'without'} wrap-around"
+        noun = f"{number} whole torus dims" if number > 1 else "one whole torus dim"
+        yield f"{noun} of {dim} {'with' if wraps else 'without'} wrap-around"
+    if pair is not None and pair[0] > 1:
+        yield "the 2 devices of a chip"
+    for count, stride, dim, _ in dims:
+        if 1 < count < dim:
+            yield f"{count} of a torus dim of {dim}" + (f", {stride} apart" if stride > 1 else "")

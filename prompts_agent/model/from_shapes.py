@@ -16,7 +16,7 @@ from prompts_agent.model.count import parameters as count_parameters
 from prompts_agent.model.shape_blocks import Attention, FeedForward, read_attention, read_mlp
 from prompts_agent.model.shape_layers import LayerShapes, Weight, split_layers
 from prompts_agent.model.shape_names import Role, is_optimizer_state, tokens_of, without_prefix
-from prompts_agent.model.spec import ModelSpec, MoeDims
+from prompts_agent.model.spec import INFERRED, ModelSpec, MoeDims
 from prompts_agent.record import Record
 
 __all__ = ["InferredModel", "ParameterShape", "infer_model"]
@@ -76,7 +76,7 @@ def infer_model(
         **_feed_forward(mlp, hint, assumptions),
         **_norms(vectors, embed, assumptions),
     }
-    spec = ModelSpec(name="inferred", family="inferred", source="weight shapes", **fields)
+    spec = ModelSpec(name=INFERRED, family=INFERRED, source="weight shapes", **fields)
     _check_total(spec, split)
     return _with_hint(spec, hint, assumptions)
 

@@ -9,7 +9,10 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 from prompts_agent.errors import ModelError
 from prompts_agent.record import Record
 
-__all__ = ["MlaDims", "ModelSpec", "MoeDims"]
+__all__ = ["INFERRED", "MlaDims", "ModelSpec", "MoeDims"]
+
+INFERRED = "inferred"
+"""Name of an architecture that was told from weight shapes and that no catalogue names."""
 
 
 class MlaDims(Record):

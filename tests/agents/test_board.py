@@ -23,7 +23,7 @@ from prompts_agent.layout.layout import Layout
 # Ten meshes of 64 devices: tensor 1, 2, 4, … and the same with context.
 SHAPES = [layout(fsdp=64 // t, tensor=t) for t in (1, 2, 4, 8, 16)]
 SHAPES += [layout(fsdp=32 // t, context=2, tensor=t) for t in (1, 2, 4, 8, 16)]
-CASE = Case(training=True)
+CASE = Case()
 
 
 def candidates(**of: int) -> list[Candidate]:
@@ -133,3 +133,28 @@ def test_a_sentence_at_fault_goes_and_its_layout_stays() -> None:
 
 def test_drafts_are_equal_for_equal_input() -> None:
     assert draft(candidates()[0], CASE) == draft(candidates()[0], CASE)
+
+
+def test_after_a_replacement_drafts_are_argued_against_their_new_neighbours() -> None:
+    pool = candidates()
+    board = first_board(pool, CASE, 3)
+    assert [d.other for d in board.drafts] == [SHAPES[1], SHAPES[0], SHAPES[0]]
+    assert [d.above for d in board.drafts] == [None, None, SHAPES[1]]
+    board = next_board(board, judged(board, [SHAPES[0]]), pool, CASE)
+    assert [d.layout for d in board.drafts] == [SHAPES[1], SHAPES[2], SHAPES[3]]
+    assert [d.other for d in board.drafts] == [SHAPES[2], SHAPES[1], SHAPES[1]]
+
+
+def test_a_sentence_that_was_struck_out_stays_out() -> None:
+    pool = candidates()
+    board = first_board(pool, CASE, 1)
+    text = board.drafts[0].reasons[0].text
+    review = Review(
+        layout=SHAPES[0],
+        verdict=Verdict(legal=True, fits=True),
+        objections=(Objection(about="text", reason="scripted", text=text),),
+    )
+    for _ in range(2):
+        board = next_board(board, [review], pool, CASE)
+        assert text not in board.drafts[0].texts
+        review = review.model_copy(update={"objections": ()})

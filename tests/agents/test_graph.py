@@ -184,7 +184,7 @@ def test_offloading_that_dominates_is_answered_without_a_mesh() -> None:
 @pytest.mark.parametrize(
     ("changes", "flags"),
     [
-        ({}, ("--model", "--batch", "--phase")),
+        ({}, ("--model", "--batch", "--sequence", "--phase")),
         ({"structure_only": True, "device_kind": "cpu"}, ("--model", "--target", "--batch")),
         ({"device_kind": None}, ("--model", "--target")),
     ],

@@ -78,9 +78,12 @@ def test_a_sharding_loss_is_planned_for() -> None:
 
 def test_what_is_missing_is_said() -> None:
     assert cannot_tell(()) is None
-    answer = cannot_tell(("Name the model: --model X.",), ("Capture again.",))
+    answer = cannot_tell(("Name the model: --model X.",))
     assert answer is not None
-    assert answer.next_steps == ("Name the model: --model X.", "Capture again.")
+    assert answer.next_steps == ("Name the model: --model X.",)
+    poor = cannot_tell(("Name the model: --model X.",), poor=True)
+    assert poor is not None
+    assert poor.next_steps[1].startswith("Or capture again")
 
 
 def found(*of: Candidate, today: Candidate | None = None, legal: int = 9, **more: Any) -> Found:
@@ -109,6 +112,19 @@ def test_todays_layout_is_best_where_nothing_beats_it_by_more_than_noise(
 ) -> None:
     result = found(faster(layout(fsdp=16), times), today=candidate(TODAY))
     assert (already_best(result, result.candidates, Objective.THROUGHPUT) is not None) is abstains
+
+
+def test_the_nearest_other_mesh_is_named_with_its_interval() -> None:
+    # 0.97 × (0.9 to 1.1) is 0.87 to 1.07.
+    result = found(faster(TODAY, 1.0), faster(layout(fsdp=16), 0.97), today=candidate(TODAY))
+    answer = already_best(result, result.candidates, Objective.THROUGHPUT)
+    assert answer is not None
+    assert "The nearest, fsdp 16, is predicted at 0.97× today's, 0.87× to 1.07×." in answer.text
+    assert "prompts diagnose TRACE" in answer.next_steps[0]
+    other = (finding(0.1, sharding=False), finding(0.2, sharding=True))
+    answer = already_best(result, result.candidates, Objective.THROUGHPUT, other)
+    assert answer is not None
+    assert answer.next_steps == ("Look at what no mesh cures: It waits.",)
 
 
 def test_todays_layout_is_best_where_nothing_else_is_left() -> None:
@@ -149,10 +165,10 @@ def test_nothing_legal_and_nothing_that_fits_are_told_apart() -> None:
 def test_a_draft_answers_the_finding_on_the_axis_that_it_lowers() -> None:
     traced, findings = analyse(profile(collectives=(exposed(axis="mdl"),)), None)
     case = Case(
-        training=True,
         findings=findings,
         today=candidate(TODAY, time__tensor_exposed_s=0.5),
         axes={"mdl": Axis.TENSOR},
+        titles={"against": "More", "half": "Half", "for": "Cut 8 heads less"},
         moves={
             "against": (("tensor", "raise"),),
             "half": (("tensor", "lower"), ("data", "lower")),
@@ -175,7 +191,7 @@ def test_a_draft_answers_the_finding_on_the_axis_that_it_lowers() -> None:
 
 def test_a_collective_over_two_axes_is_answered_by_either_but_not_by_a_swap() -> None:
     findings = analyse(profile(collectives=(exposed(axis="fsdp+tensor"),)), None)[1]
-    case = Case(training=True, findings=findings, today=candidate(layout(fsdp=4, tensor=4)))
+    case = Case(findings=findings, today=candidate(layout(fsdp=4, tensor=4)))
 
     def answers(shape: Layout) -> bool:
         made = draft(candidate(shape), case)
@@ -194,8 +210,8 @@ def test_every_draft_of_a_real_search_passes_its_critic(objective: Objective) ->
     result = search(job)
     moves = {"for": (("tensor", "lower"), ("fsdp", "raise")), "none": ()}
     case = Case(
-        training=True, findings=findings, moves=moves, today=result.today,
-        axes={"tensor": Axis.TENSOR},
+        workload=job, findings=findings, moves=moves, titles={"for": "3 tensor ranks too many"},
+        today=result.today, axes={"tensor": Axis.TENSOR},
     )  # fmt: skip
     board = first_board(worth_proposing(result, objective), case, 10)
     reviews = criticise(board.drafts, search_space(job), Ground(facts=traced.facts, moves=moves))

@@ -30,11 +30,31 @@ def test_what_flags_lack_is_asked_for() -> None:
     job = resolve(DiagnoseRequest(), None)
     assert job.workload is None
     assert [next(w for w in text.split() if w.startswith("--")) for text in job.missing] == [
-        "--model", "--target", "--batch",
+        "--model", "--target", "--batch", "--sequence",
     ]  # fmt: skip
-    assert [t[:14] for t in resolve(DiagnoseRequest(model="llama3.1-8b"), None).missing] == [
-        "Name the hardw", "Give the globa",
-    ]  # fmt: skip
+    asked = DiagnoseRequest(model="llama3.1-8b", sequence=2048)
+    assert [t[:14] for t in resolve(asked, None).missing] == ["Name the hardw", "Give the globa"]
+
+
+def test_only_what_the_trace_does_not_tell_is_asked_for() -> None:
+    # The device and the number of devices are known, model and batch are not.
+    missing = resolve(DiagnoseRequest(sequence=2048), profile()).missing
+    flags = [word for text in missing for word in text.split() if word.startswith("--")]
+    assert {"--model", "--batch", "--phase"} <= set(flags)
+    assert not {"--target", "--sequence"} & set(flags)
+
+
+def test_a_trace_of_other_devices_still_tells_its_degrees() -> None:
+    # data-like 4 × model 2 on 8 devices; the plan is for 16.
+    traced = profile(
+        devices_in_job=8, device_kind="cpu", structure_only=True, mesh=mesh(fsdp=4, mdl=2)
+    )
+    job = resolve(DiagnoseRequest(workload=workload()), traced)
+    assert job.workload is not None
+    assert job.workload.baseline is None
+    assert job.traced == {Axis.FSDP: 4, Axis.TENSOR: 2}
+    assert any("fsdp 4 × tensor 2 on 8 devices" in text for text in job.caveats)
+    assert not any("not known" in text for text in job.caveats)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +107,7 @@ def test_a_mesh_that_is_not_the_workloads_is_no_baseline(shape: dict[str, int]) 
     today = today_of(workload(), profile(mesh=mesh(**shape)))
     assert today.layout is None
     assert not today.measured
+    assert today.degrees == {}
     assert any("not known" in text for text in today.caveats)
 
 
@@ -115,6 +136,7 @@ def test_a_baseline_that_breaks_a_rule_is_not_compared_with() -> None:
     job = resolve(DiagnoseRequest(workload=workload(baseline=layout(fsdp=16))), profile())
     assert job.workload is not None
     assert job.workload.baseline is None
+    assert job.traced == {Axis.FSDP: 16}
     assert any("the global batch is 32" in text for text in job.caveats)
 
 

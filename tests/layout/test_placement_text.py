@@ -23,8 +23,8 @@ from prompts_agent.layout.placement_text import placement_text
         (
             "v5e:4x4",
             {"data": 8, "tensor": 2},
-            "data 8 is 2 of a torus dim of 4, 2 apart × one whole torus dim of 4 without "
-            "wrap-around; tensor 2 is 2 of a torus dim of 4",
+            "data 8 is one whole torus dim of 4 without wrap-around × 2 of a torus dim of 4, "
+            "2 apart; tensor 2 is 2 of a torus dim of 4",
         ),
         ("v5e:16x16", {"data": 256}, "data 256 is 2 whole torus dims of 16 with wrap-around"),
         ("v5e:1x1", {}, ""),

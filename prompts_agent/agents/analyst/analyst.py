@@ -27,7 +27,6 @@ __all__ = ["DETECTORS", "analyse"]
 Detector = Callable[[Profile, Workload | None], list[Finding]]
 
 DETECTORS: tuple[Detector, ...] = (
-    quality.detect,
     collectives.detect,
     host.detect,
     straggler.detect,
@@ -36,6 +35,8 @@ DETECTORS: tuple[Detector, ...] = (
     pipeline.detect,
     memory.detect,
     weights.detect,
+    # Last: what a trace cannot tell is no cause, whatever else it shows.
+    quality.detect,
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from prompts_agent.agents.critic.claims import contradicted
 from prompts_agent.agents.critic.review import Objection
-from prompts_agent.agents.placeholders import placeholder_ids, unsupported_numbers
+from prompts_agent.agents.placeholders import FIGURES, placeholder_ids, unsupported_numbers
 from prompts_agent.agents.planner.draft import Draft
 from prompts_agent.agents.report import Change, Reason
 from prompts_agent.layout.mesh import Axis
@@ -65,7 +65,7 @@ def _of_text(text: str, draft: Draft, ground: Ground) -> Iterator[Objection]:
     for fact_id in placeholder_ids(text):
         if fact_id not in known:
             yield Objection(about="text", reason=f"fact {fact_id} does not exist", text=text)
-    for kind in ("term", "today", "change"):
+    for kind in FIGURES:
         for name in placeholder_ids(text, kind):
             if f"{kind}:{name}" not in draft.figures:
                 reason = f"{kind} {name} has no value"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prompts_agent.agents.critic.review import Review
-from prompts_agent.agents.planner.case import Case, directed_changes
+from prompts_agent.agents.planner.case import Case, Standing, changes_from_today, standings
 from prompts_agent.agents.planner.draft import Candidate, Draft
 from prompts_agent.agents.planner.figures import figures
 from prompts_agent.agents.planner.reasons import reasons
@@ -35,23 +35,40 @@ class Board(Record):
     rejected: tuple[Rejection, ...] = ()
 
 
-def draft(candidate: Candidate, case: Case, muted: frozenset[str] = frozenset()) -> Draft:
+def draft(
+    candidate: Candidate,
+    case: Case,
+    standing: Standing | None = None,
+    muted: tuple[str, ...] = (),
+) -> Draft:
     """The candidate argued for, without the sentences in `muted`."""
-    before = case.today.layout if case.today is not None else None
-    changes = directed_changes(before, candidate.layout)
+    standing = standing or Standing()
+    changes = changes_from_today(case, candidate.layout)
+    argued = reasons(candidate, changes, case, standing)
     return Draft(
         candidate=candidate,
         changes=changes,
-        reasons=tuple(r for r in reasons(candidate, changes, case) if r.text not in muted),
+        reasons=tuple(reason for reason in argued if reason.text not in muted),
         tradeoffs=tuple(t for t in tradeoffs(candidate, changes, case) if t not in muted),
-        figures=figures(candidate, case.today, changes),
+        figures=figures(candidate, case, changes, standing),
+        other=standing.other.layout if standing.other is not None else None,
+        above=standing.above.layout if standing.above is not None else None,
+        muted=muted,
     )
+
+
+def _drafts(
+    candidates: Sequence[Candidate], case: Case, muted: Sequence[tuple[str, ...]]
+) -> tuple[Draft, ...]:
+    """All of them, each argued against its neighbours."""
+    placed = zip(candidates, standings(candidates), muted, strict=True)
+    return tuple(draft(candidate, case, where, out) for candidate, where, out in placed)
 
 
 def first_board(candidates: Sequence[Candidate], case: Case, top: int) -> Board:
     """The first `top` candidates, drafted."""
     chosen = candidates[:top]
-    return Board(round=1, drafts=tuple(draft(c, case) for c in chosen), taken=len(chosen))
+    return Board(round=1, drafts=_drafts(chosen, case, [()] * len(chosen)), taken=len(chosen))
 
 
 def settle(board: Board, reviews: Sequence[Review]) -> tuple[Rejection, ...]:
@@ -83,29 +100,32 @@ def next_board(
     if any(o.about == "memory" for review in reviews for o in review.objections):
         margin += MARGIN_STEP
     kept = [
-        _mended(old, review, case)
+        (old.candidate, _muted(old, review))
         for old, review in zip(board.drafts, reviews, strict=True)
         if not review.needs_other_layout
     ]
     rejected = settle(board, reviews)
     wanted, taken = len(board.drafts), board.taken
-    used = [item.layout for item in kept] + [item.layout for item in rejected]
+    used = [item.layout for item, _ in kept] + [item.layout for item in rejected]
     while len(kept) < wanted and taken < len(candidates):
         candidate = candidates[taken]
         taken += 1
         limit = candidate.predicted.hbm_limit_bytes
         roomy = candidate.hbm_high_bytes * (1.0 + margin) <= limit
         if roomy and not any(same_degrees(candidate.layout, layout) for layout in used):
-            kept.append(draft(candidate, case))
+            kept.append((candidate, ()))
             used.append(candidate.layout)
+    # Every draft is argued anew: its neighbours may be others now.
+    drafts = _drafts([item for item, _ in kept], case, [muted for _, muted in kept])
     return Board(
-        round=board.round + 1, drafts=tuple(kept), taken=taken, margin=margin, rejected=rejected
+        round=board.round + 1, drafts=drafts, taken=taken, margin=margin, rejected=rejected
     )
 
 
-def _mended(old: Draft, review: Review, case: Case) -> Draft:
-    at_fault = frozenset(o.text for o in review.objections if o.text is not None)
-    if not at_fault:
-        return old
-    # The plain sentences take the place of whatever was wrong, less the ones at fault.
-    return draft(old.candidate, case, at_fault)
+def _muted(old: Draft, review: Review) -> tuple[str, ...]:
+    """Sentences that stay out: those struck out before, and those at fault now.
+
+    The plain sentences take the place of whatever else was written.
+    """
+    at_fault = [o.text for o in review.objections if o.text is not None]
+    return tuple(dict.fromkeys((*old.muted, *at_fault)))

@@ -1,19 +1,20 @@
-"""Case: everything that a draft may argue with."""
+"""Case: everything that a draft may argue with; and its standing among the other drafts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prompts_agent.agents.critic.evidence import RecipeMoves
 from prompts_agent.agents.finding import Finding, axes_meant
 from prompts_agent.agents.planner.draft import Candidate
 from prompts_agent.agents.report import Change
-from prompts_agent.layout.diff import changes
+from prompts_agent.layout.diff import LayoutChange, changes, changes_of_degrees
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.workload.workload import Objective, Workload
 
-__all__ = ["Case", "directed_changes"]
+__all__ = ["Case", "Standing", "changes_from_today", "standings"]
 
 _DIRECTIONS = {"more": "raise", "less": "lower", "other": "set"}
 
@@ -22,28 +23,76 @@ _DIRECTIONS = {"more": "raise", "less": "lower", "other": "set"}
 class Case:
     """Findings and recipes, best first, and today's layout as the estimator sees it."""
 
-    training: bool
+    workload: Workload | None = None
     findings: tuple[Finding, ...] = ()
     moves: RecipeMoves = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Recipe id → its title."""
     today: Candidate | None = None
+    traced: Mapping[Axis, int] = field(default_factory=dict)
+    """Degrees of the mesh that ran, where it is none of these devices and `today` is None."""
     axes: Mapping[str, Axis] = field(default_factory=dict)
     """The trace's axis names → ours."""
+
+    @property
+    def objective(self) -> Objective:
+        """What is better."""
+        return self.workload.objective if self.workload is not None else Objective.THROUGHPUT
+
+    @property
+    def is_training(self) -> bool:
+        """Whether a step has a backward pass."""
+        return self.workload is None or self.workload.phase.is_training
+
+    @property
+    def from_nothing(self) -> bool:
+        """No layout is known that a draft would change."""
+        return self.today is None and not self.traced
 
     def axes_of(self, finding: Finding) -> tuple[Axis, ...]:
         """The axes that a finding is about, in our names."""
         return axes_meant(finding, self.axes)
 
 
-def directed_changes(before: Layout | None, after: Layout) -> tuple[Change, ...]:
-    """What differs from today's layout, in the report's words."""
-    return tuple(
-        Change.model_validate(
-            {
-                "what": change.what,
-                "before": change.before,
-                "after": change.after,
-                "direction": _DIRECTIONS[change.direction],
-            }
-        )
-        for change in changes(before, after)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A draft's neighbours in the ranking."""
+
+    first: bool = True
+    other: Candidate | None = None
+    """What it is compared with: the best, or for the best the second."""
+    above: Candidate | None = None
+    """The one ranked just above, where that is not `other`."""
+
+
+def standings(candidates: Sequence[Candidate]) -> tuple[Standing, ...]:
+    """Of every candidate, best first."""
+    found = []
+    for place, _ in enumerate(candidates):
+        second = candidates[1] if len(candidates) > 1 else None
+        other = second if place == 0 else candidates[0]
+        above = candidates[place - 1] if place > 1 else None
+        found.append(Standing(first=place == 0, other=other, above=above))
+    return tuple(found)
+
+
+def changes_from_today(case: Case, after: Layout) -> tuple[Change, ...]:
+    """What differs from today's layout, or from the degrees that ran, in the report's words."""
+    if case.today is not None:
+        found = changes(case.today.layout, after)
+    elif case.traced:
+        found = changes_of_degrees(case.traced, after)
+    else:
+        found = changes(None, after)
+    return tuple(map(_directed, found))
+
+
+def _directed(change: LayoutChange) -> Change:
+    return Change.model_validate(
+        {
+            "what": change.what,
+            "before": change.before,
+            "after": change.after,
+            "direction": _DIRECTIONS[change.direction],
+        }
     )

@@ -9,6 +9,7 @@ from prompts_agent.agents.finding import Finding
 from prompts_agent.agents.planner.draft import Candidate
 from prompts_agent.agents.planner.search import Found
 from prompts_agent.agents.report import Abstention, Rejection
+from prompts_agent.units import format_bytes
 from prompts_agent.workload.workload import Objective
 
 __all__ = [
@@ -28,6 +29,10 @@ DOMINANT_SHARE = 0.5
 MIN_STEP_SHARE = 0.2
 """Of the step: below, a better mesh may still be worth more than the cure."""
 MAX_REASONS = 5
+CAPTURE_AGAIN = (
+    "Or capture again, a few steady steps on the real devices with device events and HLO: such a "
+    "trace tells most of this by itself."
+)
 MIN_GAIN = 1.02
 """Speed-up over today's layout; repeated runs of one layout differ by one or two percent."""
 
@@ -58,21 +63,25 @@ def not_sharding(first: Finding, cures: Sequence[str]) -> Abstention:
     )
 
 
-def cannot_tell(missing: Sequence[str], again: Sequence[str] = ()) -> Abstention | None:
-    """An abstention that says what to give, where the job itself is not known; `again` is how to
-    capture a trace that tells more.
+def cannot_tell(missing: Sequence[str], *, poor: bool = False) -> Abstention | None:
+    """An abstention that says what to give, where the job itself is not known.
+
+    `poor`: the trace is one that tells less than another capture of the job would.
     """
     if not missing:
         return None
     return Abstention(
         kind="cannot_tell",
         text="This input does not say enough about the job to plan a mesh for it.",
-        next_steps=(*missing, *again),
+        next_steps=(*missing, *((CAPTURE_AGAIN,) if poor else ())),
     )
 
 
 def already_best(
-    found: Found, candidates: Sequence[Candidate], objective: Objective
+    found: Found,
+    candidates: Sequence[Candidate],
+    objective: Objective,
+    findings: Sequence[Finding] = (),
 ) -> Abstention | None:
     """An abstention where no candidate is predicted to beat today's layout by more than noise.
 
@@ -89,9 +98,38 @@ def already_best(
         return None
     return Abstention(
         kind="already_best",
-        text="Today's mesh is the best that was found: no legal layout that fits is predicted to "
-        "beat it by more than runs of one layout differ.",
-        next_steps=("Look at the findings that are no matter of sharding.",),
+        text="No legal layout that fits is predicted to beat today's by more than runs of one "
+        f"layout differ.{_nearest(found, objective)}",
+        next_steps=_instead(findings),
+    )
+
+
+def _nearest(found: Found, objective: Objective) -> str:
+    """The best of the others with its predicted gain, so that a person can judge the distance."""
+    today = found.today
+    others = [c for c in found.candidates if today is None or c.layout.mesh != today.layout.mesh]
+    if today is None or not others:
+        return ""
+    other = others[0]
+    if objective is Objective.FIT:
+        needs = format_bytes(other.predicted.hbm_bytes)
+        return f" The nearest, {other.layout}, needs {needs} a device."
+    low, high = other.predicted.speedup_low, other.predicted.speedup_high
+    within = f", {low:.2f}× to {high:.2f}×" if low is not None and high is not None else ""
+    times = gain(other, today, objective)
+    return f" The nearest, {other.layout}, is predicted at {times:.2f}× today's{within}."
+
+
+def _instead(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Where time may be found: in losses that are no matter of sharding, or in a trace."""
+    other = [f.title for f in findings if not f.is_sharding and f.seconds_per_step]
+    if other:
+        return tuple(f"Look at what no mesh cures: {title}." for title in other)
+    if findings:
+        return ("Keep the mesh, and look for time in kernels, precision and recomputation.",)
+    return (
+        "Keep the mesh. A trace of the job tells what else it waits for: prompts diagnose TRACE "
+        "--workload FILE.",
     )
 
 

@@ -31,6 +31,12 @@ class Draft(Record):
     reasons: tuple[Reason, ...]
     tradeoffs: tuple[str, ...]
     figures: dict[str, str] = Field(default_factory=dict)
+    other: Layout | None = None
+    """The layout that the draft is compared with: the best one, or for the best the second."""
+    above: Layout | None = None
+    """The layout ranked just above, from the third draft on."""
+    muted: tuple[str, ...] = ()
+    """Sentences that the critic struck out; they stay out."""
 
     @property
     def layout(self) -> Layout:

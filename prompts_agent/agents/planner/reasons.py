@@ -1,38 +1,40 @@
-"""Reasons for a layout: which findings it answers, which recipes agree, which terms fall."""
+"""Reasons for a layout: findings it answers, what it gains, why before the next, who agrees."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from prompts_agent.agents.critic.evidence import recipe_conflicts
 from prompts_agent.agents.finding import Finding
 from prompts_agent.agents.placeholders import placeholder_ids
-from prompts_agent.agents.planner.case import Case
+from prompts_agent.agents.planner.case import Case, Standing
+from prompts_agent.agents.planner.citations import citations
 from prompts_agent.agents.planner.draft import Candidate
-from prompts_agent.agents.planner.figures import term_words
+from prompts_agent.agents.planner.rivalry import against_neighbours
+from prompts_agent.agents.planner.terms import is_part, moved_terms, term_words
 from prompts_agent.agents.report import Change, Reason
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.mesh import Axis
 
-__all__ = ["AXIS_NOUN", "dominant_terms", "reasons"]
+__all__ = ["AXIS_NOUN", "reasons"]
 
-MAX_RECIPES = 2
-"""Recipes cited a layout; more would repeat each other."""
-MIN_TERM_SHARE = 0.01
-"""Of the step: a term that moves by less decides nothing."""
-
-_TOTALS = frozenset({"serving.ttft_s", "serving.tpot_s"})
-"""Sums of terms, not terms."""
+MIN_GAIN_SHARE = 0.01
+"""Of the step: a term that falls by less is not what makes a layout better than today's."""
 
 AXIS_NOUN = {axis: f"the {axis} axis" for axis in Axis}
 
 
-def reasons(candidate: Candidate, changes: Sequence[Change], case: Case) -> tuple[Reason, ...]:
-    """Findings answered first, then the estimate's terms, then recipes."""
-    recipes = _recipes(changes, case) if case.today else _recipes_for_axes(candidate, case)
-    found = [*_answers(changes, case), *_terms(candidate, case), *recipes]
+def reasons(
+    candidate: Candidate, changes: Sequence[Change], case: Case, standing: Standing
+) -> tuple[Reason, ...]:
+    """Findings answered first, then the gain over today, the neighbours, and recipes."""
+    found = [
+        *_answers(changes, case),
+        *_gain(candidate, case),
+        *against_neighbours(candidate, case, standing),
+        *citations(candidate, changes, case),
+    ]
     seen: dict[str, Reason] = {}
-    for reason in found:
+    for reason in found or _largest_term(candidate, case):
         seen.setdefault(reason.text, reason)
     return tuple(seen.values())
 
@@ -84,89 +86,31 @@ def _cut_finer(finding: Finding, done: Mapping[str, str]) -> str | None:
     return None
 
 
-def is_time_term(name: str) -> bool:
-    """A part of the predicted step: `time.*_s` of training, `serving.*_s` of a decode step."""
-    return name.startswith(("time.", "serving.")) and name not in _TOTALS
-
-
-def dominant_terms(
-    candidate: Candidate, today: Candidate, *, falls: bool
-) -> list[tuple[str, float]]:
-    """Seconds terms that fall (or rise) against today's, largest first, as (name, seconds)."""
-    step = today.predicted.step_time_s or 0.0
-    moved = []
-    for name, value in candidate.terms.items():
-        if not is_time_term(name) or name not in today.terms:
-            continue
-        gain = (today.terms[name] - value) * (1.0 if falls else -1.0)
-        if gain > MIN_TERM_SHARE * step:
-            moved.append((name, gain))
-    # Names break ties, so that equal inputs give equal reports.
-    return sorted(moved, key=lambda item: (-item[1], item[0]))
-
-
-def _terms(candidate: Candidate, case: Case) -> Iterator[Reason]:
-    if case.today is not None:
-        for name, _ in dominant_terms(candidate, case.today, falls=True)[:1]:
-            yield Reason(
-                text=f"In the estimate, {term_words(name)} time falls from "
-                f"{{today:{name}}} to {{term:{name}}}, the largest gain of all its terms.",
-                term_ids=(name,),
-            )
+def _gain(candidate: Candidate, case: Case) -> Iterator[Reason]:
+    """The gain over today's layout with its interval, and the term that falls most."""
+    if case.today is None:
         return
-    times = {n: v for n, v in candidate.terms.items() if is_time_term(n) and v > 0}
-    if times:
-        name = max(times, key=lambda n: (times[n], n))
+    fallen = moved_terms(candidate, case.today, case.objective, falls=True, least=MIN_GAIN_SHARE)
+    for name, _ in fallen[:1]:
+        bounded = candidate.predicted.speedup_low is not None
+        within = " ({term:speedup_low} to {term:speedup_high})" if bounded else ""
+        gain = f"Predicted at {{term:speedup}} today's throughput{within}: "
         yield Reason(
-            text=f"Of an estimated step of {{term:step_time}}, {term_words(name)} takes "
-            f"{{term:{name}}}, the largest term.",
+            text=(gain if candidate.predicted.speedup is not None else "In the estimate, ")
+            + f"{term_words(name)} falls from {{today:{name}}} to {{term:{name}}}, the largest "
+            "gain of all its terms.",
             term_ids=(name,),
         )
 
 
-def _recipes(changes: Sequence[Change], case: Case) -> Iterator[Reason]:
-    """Recipes whose change the layout makes, and the opposite of which it does nowhere."""
-    done = {change.what: change.direction for change in changes}
-    cited = 0
-    for recipe_id, moves in case.moves.items():
-        agreed = _agreed(moves, done)
-        if not agreed or cited == MAX_RECIPES:
-            continue
-        if recipe_conflicts((recipe_id,), tuple(changes), case.moves):
-            continue
-        cited += 1
-        moved = " and ".join(f"{axis} ({{change:{axis}}})" for axis in dict.fromkeys(agreed))
-        yield Reason(
-            text=f"The knowledge base recommends this change of {moved}.",
-            recipe_ids=(recipe_id,),
-        )
-
-
-def _recipes_for_axes(candidate: Candidate, case: Case) -> Iterator[Reason]:
-    """Without a layout to move from: recipes that do nothing but raise an axis that is used."""
-    used = candidate.layout.mesh.used()
-    cited = 0
-    for recipe_id, moves in case.moves.items():
-        axes = [axis for axis, _ in moves if axis in used]
-        if not axes or any(move != "raise" for _, move in moves) or cited == MAX_RECIPES:
-            continue
-        cited += 1
-        named = " and ".join(f"{axis} ({{change:{axis}}})" for axis in dict.fromkeys(axes))
-        yield Reason(
-            text=f"The knowledge base has a recipe for {named} in this phase and on this hardware.",
-            recipe_ids=(recipe_id,),
-        )
-
-
-def _agreed(moves: Sequence[tuple[str, str]], done: Mapping[str, str]) -> list[str]:
-    """What of a recipe the layout does; nothing where it leaves out the recipe's point.
-
-    What a recipe lowers is its point, and all of it has to be done; where it raises several axes
-    instead, they are often alternatives, and one is enough.
-    """
-    lowered = [axis for axis, move in moves if move != "raise"]
-    raised = [axis for axis, move in moves if move == "raise"]
-    grown = [axis for axis in raised if done.get(axis) == "raise"]
-    if any(done.get(axis) != "lower" for axis in lowered) or (raised and not grown):
-        return []
-    return [*lowered, *grown]
+def _largest_term(candidate: Candidate, case: Case) -> Iterator[Reason]:
+    """What the step is made of, where nothing else is to be said: no rival, finding or recipe."""
+    parts = {n: v for n, v in candidate.terms.items() if is_part(n, case.objective) and v > 0}
+    if not parts:
+        return
+    name = max(parts, key=lambda n: (parts[n], n))
+    yield Reason(
+        text=f"Of an estimated step of {{term:step_time}}, {term_words(name)} takes "
+        f"{{term:{name}}}, the largest term.",
+        term_ids=(name,),
+    )
