@@ -110,7 +110,7 @@ def _times(profile: Profile, main: DeviceMeasure | None) -> Iterator[Fact]:
             yield from _fact(
                 f"breakdown.{part}.share", f"{name}, share of the step", value / whole, "1", source
             )
-    if len(profile.stragglers) > 1:
+    if len(profile.stragglers) > 1 and profile.stragglers[-1].step_time_s > 0:
         slowest, fastest = profile.stragglers[0], profile.stragglers[-1]
         yield from _fact(
             "straggler.spread",
