@@ -1,20 +1,20 @@
 """Everything that this package raises on purpose, and the exit code of each.
 
-    PromptsError
-    ├── InputError                  exit 2: the input is wrong; the message says how to mend it
-    │   ├── TraceError              a trace file or directory
-    │   │   ├── TraceNotFoundError      nothing at that path, or no trace below it
-    │   │   ├── EmptyTraceError         zero bytes, or no planes
-    │   │   ├── DamagedTraceError       cut off, copied in text mode, concatenated
-    │   │   └── WrongFormatError        readable, but something else than a trace
-    │   ├── ModelError              a model name, a config.json or a ModelSpec
-    │   ├── HardwareError           a chip or a topology
-    │   ├── LayoutError             a mesh or a layout
-    │   ├── WorkloadError           a workload file
-    │   ├── RecipeError             a recipe of the knowledge base
-    │   └── OutputError             a result that cannot be written where it was asked for
-    ├── NotDiagnosableError         exit 3: readable, but no diagnosis can stand on it
-    └── InternalError               exit 70: a defect of this package, with what to report
+PromptsError
+├── InputError                  exit 2: the input is wrong; the message says how to mend it
+│   ├── TraceError              a trace file or directory
+│   │   ├── TraceNotFoundError      nothing at that path, or no trace below it
+│   │   ├── EmptyTraceError         zero bytes, or no planes
+│   │   ├── DamagedTraceError       cut off, copied in text mode, concatenated
+│   │   └── WrongFormatError        readable, but something else than a trace
+│   ├── ModelError              a model name, a config.json or a ModelSpec
+│   ├── HardwareError           a chip or a topology
+│   ├── LayoutError             a mesh or a layout
+│   ├── WorkloadError           a workload file
+│   ├── RecipeError             a recipe of the knowledge base
+│   └── OutputError             a result that cannot be written where it was asked for
+├── NotDiagnosableError         exit 3: readable, but no diagnosis can stand on it
+└── InternalError               exit 70: a defect of this package, with what to report
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ __all__ = [
 
 
 class ExitCode(IntEnum):
-    """What the process returns. 130 is 128 + SIGINT, as shells expect; 70 is sysexits' EX_SOFTWARE."""
+    """What the process returns. 130 is 128 + SIGINT, as shells expect; 70 is sysexits.h's EX_SOFTWARE.
+    """
 
     DONE = 0
     BAD_INPUT = 2

@@ -50,10 +50,9 @@ def seconds_from_ms(value_ms: float) -> float:
 
 
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
-    for scale, unit in steps:
-        # 999.5 would print as "1000" at three digits: step up to the next unit instead.
-        if abs(value) >= 0.9995 * scale:
-            break
+    # 999.5 would print as "1000" at three digits: step up to the next unit instead.
+    reached = (step for step in steps if abs(value) >= 0.9995 * step[0])
+    scale, unit = next(reached, steps[-1])
     scaled = value / scale
     digits = 2 if abs(scaled) < 10 else 1 if abs(scaled) < 100 else 0
     return f"{scaled:.{digits}f} {unit}"
@@ -78,4 +77,5 @@ def format_flops(value: float) -> str:
     """FLOP or FLOP/s without its unit's tail: `1.97e14` → `197 T`."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    return _scaled(value, [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, "")])
+    steps = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, "")]
+    return _scaled(value, steps)

@@ -1,4 +1,4 @@
 """Readers of every trace format, and the measurements that turn what they read into one Profile.
 
-discover ─► sniff ─► reader (xspace · chrome · kineto · nsight · hlo text) ─► Capture ─► measure ─► Profile
+discover ─► sniff ─► reader ─► Capture ─► measure ─► Profile
 """

@@ -52,7 +52,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Parallel columns, sorted by start: op index int32[n], start_ps int64[n], duration_ps int64[n]."""
+    """Columns of length n, sorted by start."""
 
     op: NDArray[np.int32]
     start_ps: NDArray[np.int64]

@@ -43,7 +43,9 @@ class CollectiveKind(StrEnum):
 
 
 class Roofline(StrEnum):
-    """Which ceiling an op is nearer to, by time at peak: FLOPs ÷ peak FLOP/s against bytes ÷ HBM bandwidth."""
+    """Which ceiling an op is nearer to, by time at peak: FLOPs ÷ peak FLOP/s against bytes ÷ HBM
+    bandwidth.
+    """
 
     COMPUTE = "compute"
     HBM = "hbm"
@@ -65,7 +67,9 @@ class Fact(Record):
 
 
 class TraceFile(Record):
-    """What was read: `sha256` of the bytes as they lie on disk (for several files, of their sorted digests)."""
+    """What was read: `sha256` of the bytes as they lie on disk; for several files, of their sorted
+    digests.
+    """
 
     sha256: str
     format: str
