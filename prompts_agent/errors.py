@@ -42,8 +42,7 @@ __all__ = [
 
 
 class ExitCode(IntEnum):
-    """What the process returns. 130 is 128 + SIGINT, as shells expect; 70 is sysexits.h's EX_SOFTWARE.
-    """
+    """What the process returns: 130 is 128 + SIGINT, as shells expect, 70 sysexits' EX_SOFTWARE."""
 
     DONE = 0
     BAD_INPUT = 2
