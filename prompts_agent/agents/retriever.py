@@ -23,6 +23,7 @@ __all__ = ["Cure", "Retrieved", "moves_of", "query", "recall"]
 RECIPES = 6
 """Recipes asked for: enough for three proposals to cite different ones."""
 MAX_CURES = 3
+_MOVES = {"raise": "raise {}", "lower": "lower {}", "set_one": "set {} to one"}
 
 
 class Cure(Record):
@@ -113,9 +114,7 @@ def _explained(item: Evidence, recipe: Recipe, asked: Query) -> Evidence:
     """Its first reason in words: what it treats here, and what it does about it."""
     kinds = [kind.value.replace("_", " ") for kind in matched(recipe, asked)]
     treats = f"treats {', '.join(kinds)}" if kinds else "for this phase, model and hardware"
-    moves = [
-        f"{move.replace('_', ' ')} {what.replace('_', ' ')}" for what, move in moves_of(recipe)
-    ]
+    moves = [_MOVES[move].format(what.replace("_", " ")) for what, move in moves_of(recipe)]
     why = f"{treats}: {', '.join(moves)}" if moves else treats
     return item.model_copy(update={"reasons": (why, *item.reasons[1:])})
 

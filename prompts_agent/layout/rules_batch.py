@@ -113,7 +113,7 @@ def _restricted(layout: Layout, space: Space) -> list[tuple[str, object, str]]:
 
 def _restricted_training(layout: Layout, space: Space) -> list[tuple[str, object, str]]:
     told: list[tuple[str, object, str]] = []
-    if set(space.remat) != set(Remat):
+    if not {Remat.NONE, Remat.MINIMAL, Remat.FULL} <= set(space.remat):
         told.append(("remat", layout.remat, _listed(space.remat)))
     if space.microbatches:
         told.append(("microbatch", layout.microbatch, _listed(space.microbatches)))

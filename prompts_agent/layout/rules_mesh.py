@@ -18,7 +18,7 @@ from prompts_agent.layout.domains import (
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.rule import BoolColumn, IntColumn, Rule, Words, factors, truth
-from prompts_agent.layout.space import Space
+from prompts_agent.layout.space import SERVING_AXES, Space
 from prompts_agent.layout.table import LayoutTable
 
 __all__ = ["MESH_RULES"]
@@ -151,11 +151,13 @@ def _allowed_words(layout: Layout, space: Space) -> Words:
             broken.append(f"{axis} {size}, {limit} allowed")
         if layout.mesh[axis].dcn > 1 and axis not in space.dcn_axes:
             broken.append(f"{axis} crosses domains, which is not allowed")
-    free = not (space.min_degree or space.max_degree)
+    # Without a word from the user, a server has the axes that every serving framework offers.
+    usual = set(Axis) if space.training else set(SERVING_AXES)
+    bounded = space.min_degree or space.max_degree or set(space.dcn_axes) != set(Axis)
     return Words(
         "; ".join(broken) or "every axis is within the workload's constraints",
         "Keep to the workload's constraints, or loosen them.",
-        quiet=free and set(space.axes) == set(space.dcn_axes) == set(Axis),
+        quiet=not bounded and usual <= set(space.axes),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents_build import exposed, profile, workload
 
 from prompts_agent.agents.analyst.analyst import analyse
-from prompts_agent.agents.retriever import moves_of, query
+from prompts_agent.agents.retriever import Retrieved, moves_of, query, recall
 from prompts_agent.knowledge.library import load_recipes
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.mesh import Axis
@@ -41,3 +41,31 @@ def test_without_a_workload_the_trace_alone_asks() -> None:
 def test_every_recipes_moves_are_of_axes_or_knobs() -> None:
     for recipe in load_recipes():
         assert {move for _, move in moves_of(recipe)} <= {"raise", "lower", "set_one"}
+
+
+def test_evidence_says_first_what_the_recipe_does_here() -> None:
+    traced = profile(collectives=(exposed(axis="tensor"),))
+    findings = analyse(traced, None)[1]
+    found = recall(findings, workload(), traced, {"tensor": Axis.TENSOR})
+    assert found.evidence
+    for item in found.evidence:
+        assert "_" not in item.reasons[0]
+        assert item.reasons[-1].startswith("rank ")
+        if found.moves[item.recipe_id]:
+            assert ": " in item.reasons[0]
+    assert any(i.reasons[0].startswith("treats exposed collective: ") for i in found.evidence)
+
+
+def test_a_job_that_is_planned_for_is_not_told_to_capture_a_better_trace() -> None:
+    virtual = profile(structure_only=True, device_kind="cpu", mesh=(), collectives=())
+    findings = analyse(virtual, workload())[1]
+    assert [f.kind for f in findings] == [FindingKind.TRACE_TOO_POOR]
+    planned = recall(findings, workload(), virtual, {})
+    assert planned.evidence
+    assert all(found.startswith("for this phase") for found in _first(planned))
+    unknown = recall(findings, None, virtual, {})
+    assert unknown.evidence[0].recipe_id == "trace-too-poor-capture-again"
+
+
+def _first(found: Retrieved) -> list[str]:
+    return [item.reasons[0] for item in found.evidence]

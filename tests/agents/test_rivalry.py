@@ -113,10 +113,23 @@ def test_a_tie_names_the_rule_that_broke_it(better: Layout, worse: Layout, rule:
 def test_no_tie_is_claimed_where_the_estimate_set_the_order() -> None:
     first = candidate(layout(fsdp=8, tensor=2), step_s=1.0, time__matmul_s=0.9)
     second = candidate(layout(fsdp=16), step_s=1.005, time__matmul_s=0.905)
-    # By the rules fsdp 16 would come first, so the two are in different groups of ties.
+    # By the rules, fsdp 16 would come first, so the two are in different groups of ties.
     assert not any("tie" in text for text in said(draft(first, CASE, Standing(other=second))))
     far = candidate(layout(fsdp=16), step_s=1.02, time__matmul_s=0.92)
     assert not any("tie" in text for text in said(draft(first, CASE, Standing(other=far))))
+
+
+def test_a_slower_layout_that_is_surer_to_fit_says_so() -> None:
+    # 13 GB × 1.1 = 14.3 GB of 15 GB are more than nine tenths of it; 11 GB are not.
+    roomy = candidate(layout(fsdp=16), step_s=1.03, time__matmul_s=0.9)
+    tight = candidate(layout(fsdp=8, tensor=2), step_s=1.0, hbm=13 * GB, time__matmul_s=0.9)
+    assert said(draft(roomy, CASE, Standing(other=tight)))[0].endswith(
+        " The one that is surer to fit goes first."
+    )
+    last = draft(tight, CASE, Standing(first=False, other=FAST, above=roomy))
+    assert said(last)[-1] == "fsdp 16 goes before it because it is surer to fit."
+    small = candidate(layout(fsdp=8, tensor=2), step_s=1.0, time__matmul_s=0.9)
+    assert not any("surer" in text for text in said(draft(roomy, CASE, Standing(other=small))))
 
 
 def test_the_threshold_is_the_rankings() -> None:

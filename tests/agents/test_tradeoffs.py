@@ -119,6 +119,14 @@ def test_degrees_that_ran_elsewhere_are_what_changes_start_from() -> None:
     assert made.reasons[0].fact_ids == ("derived.tensor",)
 
 
+def test_knobs_of_the_other_phase_are_no_changes() -> None:
+    shape = layout(tensor=16).model_copy(update={"remat": Remat.NONE, "kv_dtype": "fp8"})
+    served = changes_from_today(Case(workload=workload(phase=Phase.DECODE)), shape)
+    assert [change.what for change in served] == ["tensor", "kv_dtype"]
+    trained = changes_from_today(Case(workload=workload()), shape)
+    assert [change.what for change in trained] == ["tensor", "remat"]
+
+
 def test_the_gain_is_said_with_its_interval_and_doubted_where_it_reaches_one() -> None:
     def against(low: float) -> Draft:
         made = candidate(layout(data=16), time__tensor_exposed_s=0.1)

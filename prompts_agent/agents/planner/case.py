@@ -16,6 +16,19 @@ from prompts_agent.workload.workload import Objective, Workload
 
 __all__ = ["Case", "Standing", "changes_from_today", "standings"]
 
+_SERVING_KNOBS = frozenset({"attention_data", "batch_limit", "kv_dtype"})
+_TRAINING_KNOBS = frozenset(
+    {
+        "gradient_accumulation",
+        "microbatch",
+        "remat",
+        "schedule",
+        "sequence_parallel",
+        "virtual_stages",
+        "weights_over_context",
+        "zero_stage",
+    }
+)
 _DIRECTIONS = {"more": "raise", "less": "lower", "other": "set"}
 
 
@@ -77,14 +90,18 @@ def standings(candidates: Sequence[Candidate]) -> tuple[Standing, ...]:
 
 
 def changes_from_today(case: Case, after: Layout) -> tuple[Change, ...]:
-    """What differs from today's layout, or from the degrees that ran, in the report's words."""
+    """What differs from today's layout, or from the degrees that ran, in the report's words.
+
+    Knobs of a phase that this is not (recomputation in serving) say nothing and are left out.
+    """
     if case.today is not None:
         found = changes(case.today.layout, after)
     elif case.traced:
         found = changes_of_degrees(case.traced, after)
     else:
         found = changes(None, after)
-    return tuple(map(_directed, found))
+    others = _SERVING_KNOBS if case.is_training else _TRAINING_KNOBS
+    return tuple(_directed(change) for change in found if change.what not in others)
 
 
 def _directed(change: LayoutChange) -> Change:

@@ -18,6 +18,9 @@ __all__ = ["TIE", "against_neighbours", "apart"]
 TIE = 0.01
 """The ranking's own threshold (`prompts_agent.estimate.ranking`)."""
 
+TIGHT = 0.9
+"""Share of HBM that the upper memory estimate fills."""
+
 _RULES = {
     "fewer axes": "the mesh with fewer axes goes first",
     "smaller tensor degree": "of the tensor axis the lowest degree goes first",
@@ -27,20 +30,31 @@ _RULES = {
 
 
 def against_neighbours(candidate: Candidate, case: Case, standing: Standing) -> Iterator[Reason]:
-    """One sentence against the best (or, for the best, against the second), one about a tie with
-    the layout just above.
+    """One sentence against the best (or, for the best, against the second), and one about the
+    layout just above where something else than the estimate set their order.
     """
     other, above = standing.other, standing.above
     if other is not None:
         better, worse = (candidate, other) if standing.first else (other, candidate)
-        rule = _tie(better, worse, case)
-        tie = "" if rule is None else f" They are {{gap:tie}} apart, which is a tie: {rule}."
-        yield from _difference(candidate, other, case, tie, first=standing.first)
-    if above is not None and (rule := _tie(above, candidate, case)) is not None:
-        yield Reason(
-            text=f"With {{above:name}} it is tied, {{gap:tie_above}} apart: {rule}.",
-            term_ids=_deciding(candidate, above, case),
+        yield from _difference(
+            candidate, other, case, _order(better, worse, case), first=standing.first
         )
+    if above is None:
+        return
+    if _surer_to_fit(above, candidate, case):
+        text = "{above:name} goes before it because it is surer to fit."
+        yield Reason(text=text, term_ids=_deciding(candidate, above, case))
+    elif (rule := _tie(above, candidate, case)) is not None:
+        text = f"With {{above:name}} it is tied, {{gap:tie_above}} apart: {rule}."
+        yield Reason(text=text, term_ids=_deciding(candidate, above, case))
+
+
+def _order(better: Candidate, worse: Candidate, case: Case) -> str:
+    """What set the order of the two, a sentence; empty where the estimate of the time did."""
+    if _surer_to_fit(better, worse, case):
+        return " The one that is surer to fit goes first."
+    rule = _tie(better, worse, case)
+    return "" if rule is None else f" They are {{gap:tie}} apart, which is a tie: {rule}."
 
 
 def _difference(
@@ -105,6 +119,18 @@ def _cost(candidate: Candidate, objective: Objective) -> float:
     if objective is Objective.LATENCY:
         return step + candidate.terms.get("serving.ttft_s", 0.0)
     return 1.0 / predicted.tokens_per_s if predicted.tokens_per_s else step
+
+
+def _surer_to_fit(better: Candidate, worse: Candidate, case: Case) -> bool:
+    """The worse one is as quick or quicker, and nearer to the limit of memory.
+
+    The ranking weighs time by the chance to fit, which is all but certain below TIGHT.
+    """
+    if case.objective is Objective.FIT:
+        return False
+    filled = worse.hbm_high_bytes / max(1, worse.predicted.hbm_limit_bytes)
+    quicker = _cost(worse, case.objective) <= _cost(better, case.objective) * (1.0 + TIE)
+    return filled > TIGHT and quicker and better.hbm_high_bytes < worse.hbm_high_bytes
 
 
 def _tie(better: Candidate, worse: Candidate, case: Case) -> str | None:
