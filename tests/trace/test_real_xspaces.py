@@ -106,7 +106,7 @@ def test_an_older_layout_of_planes(real_traces: Path) -> None:
     profile = measure(read(real_traces / "gpu-mi300x-jax-conv-legacy.xplane.pb"))
     assert profile.step is not None
     assert profile.step.program == "jit_forward_3d_conv"
-    assert profile.devices_in_job == 8
+    assert (profile.devices_in_trace, profile.devices_in_job) == (1, 8)
 
 
 def test_v100_without_hlo(real_traces: Path) -> None:

@@ -42,7 +42,7 @@ def _devices(profile: Profile, capture: Capture) -> Iterator[str]:
         )
     idle = len(capture.devices) - profile.devices_in_trace
     if idle:
-        yield f"{idle} of {len(capture.devices)} devices of the hosts show no events"
+        yield f"{idle} of {len(capture.devices)} devices of the hosts ran nothing"
     if profile.devices_in_trace and profile.device_kind is None:
         yield (
             f"the chip {profile.device_label!r} is not in the hardware table: no ceilings, so no "

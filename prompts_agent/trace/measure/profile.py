@@ -46,7 +46,7 @@ def measure(capture: Capture) -> Profile:
     `NotDiagnosableError` where there are neither device events nor programs.
     """
     measures = [measure_device(d, capture.events(d)) for d in capture.active_devices()]
-    measures = [m for m in measures if m.table]
+    measures = _working([m for m in measures if m.table])
     main = _slowest(measures)
     if main is None and not capture.programs:
         raise NotDiagnosableError(
@@ -61,6 +61,13 @@ def measure(capture: Capture) -> Profile:
     program_ps = _program_times(measures)
     compiles = find_compiles(capture, program_ps, program.name if program else _name(main))
     return _Parts(capture, measures, main, program, sums, steps, mesh, chip, compiles).profile()
+
+
+def _working(measures: list[DeviceMeasure]) -> list[DeviceMeasure]:
+    """Without devices that ran no program while others did: jax makes arrays on a host's first
+    GPU, whichever runs the program. Where the trace knows of no program, all of them.
+    """
+    return [m for m in measures if m.program_runs] or measures
 
 
 def _name(main: DeviceMeasure | None) -> str | None:
