@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from prompts_agent.agents.critic.review import Review
 from prompts_agent.agents.finding import Finding
 from prompts_agent.agents.placeholders import fill
-from prompts_agent.agents.planner.board import Board
-from prompts_agent.agents.planner.draft import Draft
-from prompts_agent.agents.planner.search import Found
 from prompts_agent.agents.report import Abstention, Proposal, Reason
 from prompts_agent.layout.diff import same_degrees
 from prompts_agent.layout.layout import Layout
 from prompts_agent.trace.profile import Fact
 from prompts_agent.workload.workload import Objective
+
+if TYPE_CHECKING:
+    from prompts_agent.agents.planner.board import Board
+    from prompts_agent.agents.planner.draft import Draft
+    from prompts_agent.agents.planner.search import Found
 
 __all__ = ["caveats", "filled_abstention", "filled_findings", "other_objective", "proposals"]
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from prompts_agent.agents.critic.review import Review
 from prompts_agent.agents.finding import Finding
-from prompts_agent.agents.planner.board import Board
-from prompts_agent.agents.planner.case import Case
-from prompts_agent.agents.planner.search import Found
 from prompts_agent.agents.report import Abstention, Report
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.agents.resolve import Job
 from prompts_agent.agents.retriever import Retrieved
 from prompts_agent.trace.profile import Profile, TraceFile
+
+if TYPE_CHECKING:
+    from prompts_agent.agents.planner.board import Board
+    from prompts_agent.agents.planner.case import Case
+    from prompts_agent.agents.planner.search import Found
+else:
+    # langgraph asks for the types at run time; these would load the search and the estimator.
+    Board = Case = Found = Any
 
 __all__ = ["State"]
 

@@ -13,7 +13,7 @@ from agents_build import GB, exposed, op, parameter, profile, workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prompts_agent.agents import nodes
+from prompts_agent.agents import nodes, planning
 from prompts_agent.agents.critic.critic import criticise
 from prompts_agent.agents.critic.review import Objection, Review
 from prompts_agent.agents.graph import NODES, run_diagnosis, run_plan, run_profile
@@ -235,7 +235,7 @@ def test_the_critic_sends_back_and_the_next_candidate_steps_in(
 
     seen: list[str] = []
     plain = run_plan(FLAGS.model_copy(update={"top": 5})).proposals
-    monkeypatch.setattr(nodes, "criticise", strict)
+    monkeypatch.setattr(planning, "criticise", strict)
     report = run_plan(FLAGS, progress=seen.append)
     resolved(report)
     assert seen.count("critic") == seen.count("planner") == rounds
@@ -253,7 +253,7 @@ def test_a_critic_that_lets_nothing_through_ends_after_three_rounds(
         return tuple(r.model_copy(update={"objections": (objection,)}) for r in reviews)
 
     seen: list[str] = []
-    monkeypatch.setattr(nodes, "criticise", never)
+    monkeypatch.setattr(planning, "criticise", never)
     report = run_plan(FLAGS, progress=seen.append)
     assert seen.count("critic") == 3
     assert report.proposals == ()
@@ -335,7 +335,8 @@ def test_the_real_knowledge_base_is_cited(with_index: None) -> None:
 def test_importing_the_graph_loads_nothing_heavy() -> None:
     code = (
         "import sys; import prompts_agent.agents.graph; "
-        "heavy = {'langgraph', 'langchain_core', 'chromadb', 'jax', 'xprof', 'google.protobuf'}; "
+        "heavy = {'langgraph', 'langchain_core', 'chromadb', 'jax', 'xprof', 'google.protobuf',"
+        " 'prompts_agent.agents.planning', 'prompts_agent.estimate.estimator'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from prompts_agent.agents.finding import Finding
 from prompts_agent.agents.planner.draft import Candidate
-from prompts_agent.agents.planner.search import Found
 from prompts_agent.agents.report import Abstention, Rejection
 from prompts_agent.units import format_bytes
 from prompts_agent.workload.workload import Objective
+
+if TYPE_CHECKING:
+    from prompts_agent.agents.planner.search import Found
 
 __all__ = [
     "MIN_GAIN",
