@@ -7,6 +7,7 @@ a spec that names an axis twice, or a dim that an axis does not divide, by jax's
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.mesh import Mesh
@@ -35,7 +36,8 @@ def shard_shapes(
         entries = [_used(entry, sizes) for entry in specs[name]]
         _refuse_repeated(name, entries)
         try:
-            sharding = NamedSharding(abstract, PartitionSpec(*entries))
+            make: Any = PartitionSpec
+            sharding = NamedSharding(abstract, make(*entries))
             found[name] = tuple(sharding.shard_shape(shape))
         except ValueError as error:
             raise LayoutError(

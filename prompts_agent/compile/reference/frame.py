@@ -1,0 +1,107 @@
+"""Frame: the mesh a reference program is cut over, and how its tensors are held to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from prompts_agent.compile.reference.dtypes import dtype
+from prompts_agent.compile.reference.untyped import abstract, held, partition
+from prompts_agent.compile.reference.weights import Weight
+from prompts_agent.layout.layout import Layout
+from prompts_agent.layout.mesh import Axis
+from prompts_agent.layout.specs import ATTENTION_DATA, Entry, Spec, mesh_axes, partition_specs
+from prompts_agent.workload.workload import Workload
+
+__all__ = ["AXES", "Frame", "axis_sizes"]
+
+AXES: tuple[str, ...] = (
+    *(axis.value for axis in Axis if axis is not Axis.TENSOR), ATTENTION_DATA, Axis.TENSOR.value
+)  # fmt: skip
+"""Every axis is in the mesh, also one of size 1, so that code may name any of them."""
+
+
+def axis_sizes(layout: Layout) -> dict[str, int]:
+    """Size of each of `AXES`, outermost first."""
+    used = mesh_axes(layout)
+    return {name: used.get(name, 1) for name in AXES}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A mesh, the specs over it, and the job whose program is built."""
+
+    mesh: Mesh
+    layout: Layout
+    workload: Workload
+    specs: dict[str, Spec]
+    kernel: str
+    """Attention: `splash` (TPU), `cudnn` (GPU) or `blocked` (anywhere)."""
+    one_hot_lookup: bool
+    """Token embeddings by a product with a one-hot matrix, which TPUs fuse, or by a gather."""
+
+    @classmethod
+    def of(
+        cls, mesh: Mesh, layout: Layout, workload: Workload, *, kernel: str, one_hot: bool
+    ) -> Frame:
+        """Raises `LayoutError` where the layout has no partition specs."""
+        training = workload.phase.is_training
+        specs = partition_specs(layout, workload.model, training=training)
+        return cls(mesh, layout, workload, specs, kernel, one_hot)
+
+    @property
+    def compute(self) -> np.dtype:
+        """Dtype of activations and of weights as matmuls read them."""
+        return dtype(self.workload.precision.compute)
+
+    def size(self, *axes: str) -> int:
+        """Devices along these axes together."""
+        return math.prod(self.mesh.shape[axis] for axis in axes)
+
+    def axes(self, entry: Entry) -> tuple[str, ...]:
+        """The names in a spec's entry."""
+        return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
+
+    def spec(self, spec: Spec, shape: tuple[int, ...]) -> PartitionSpec:
+        """`spec` without entries that do not divide their dim: one token has no sequence to cut."""
+        kept: list[Entry] = []
+        for size, entry in zip(shape, spec, strict=True):
+            even = entry is not None and size % self.size(*self.axes(entry)) == 0
+            kept.append(entry if even else None)
+        return partition(*kept)
+
+    def sharding(self, spec: Spec, shape: tuple[int, ...]) -> NamedSharding:
+        """Where a tensor of `shape` lies."""
+        return NamedSharding(self.mesh, self.spec(spec, shape))
+
+    def hold(self, x: jax.Array, spec: Spec | str) -> jax.Array:
+        """`x`, held to a spec or to a class of activations."""
+        wanted = self.specs[spec] if isinstance(spec, str) else spec
+        return held(x, self.sharding(wanted, x.shape))
+
+    def abstract(self, shape: tuple[int, ...], spec: Spec, kind: np.dtype) -> jax.ShapeDtypeStruct:
+        """An array that is not there."""
+        return abstract(shape, kind, self.sharding(spec, shape))
+
+    def zero_spec(self, weight: Weight) -> Spec:
+        """The spec of a weight's master copy and optimizer state: cut over copies as well.
+
+        ZeRO-1 (arXiv 1910.02054, section 5.1) cuts over `data`, and over `context` where its ranks
+        hold whole weights. A dim that cannot be cut that far keeps the weight's own spec.
+        """
+        axes: tuple[str, ...] = ("data",) if self.layout.zero_stage else ()
+        if self.layout.zero_stage and not self.layout.weights_over_context:
+            axes += ("context",)
+        axes = tuple(axis for axis in axes if self.size(axis) > 1)
+        if weight.embed_dim is None or not axes:
+            return weight.spec
+        wider = axes + self.axes(weight.spec[weight.embed_dim])
+        if weight.shape[weight.embed_dim] % self.size(*wider):
+            return weight.spec
+        spec = list(weight.spec)
+        spec[weight.embed_dim] = wider
+        return tuple(spec)

@@ -1,0 +1,76 @@
+"""Runs the reference program for real on virtual CPU devices; a child process of the tests.
+
+Reads a list of cases from stdin: {"workload", "layout"}; prints a list with, for each, the loss of
+a training step or the tokens of a serving step, and the collectives of the compiled program.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+
+from prompts_agent.compile.reference.build import build
+from prompts_agent.compile.reference.frame import Frame, axis_sizes
+from prompts_agent.layout.layout import Layout
+from prompts_agent.workload.workload import Workload
+
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+
+
+def main() -> None:
+    print(json.dumps([run(case) for case in json.load(sys.stdin)]))  # noqa: T201
+
+
+def run(case: dict[str, Any]) -> dict[str, Any]:
+    workload = Workload.model_validate(case["workload"])
+    layout = Layout.model_validate(case["layout"])
+    sizes = axis_sizes(layout)
+    devices = np.array(jax.devices()[: math.prod(sizes.values())]).reshape(tuple(sizes.values()))
+    mesh = Mesh(devices, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
+    frame = Frame.of(mesh, layout, workload, kernel="blocked", one_hot=case.get("one_hot", False))
+    step = build(frame)
+    compiled = step.lower().compile()
+    arguments = jax.tree.map_with_path(_value, step.arguments)
+    if not workload.phase.is_training:
+        arguments = (*arguments[:3], jax.device_put(np.int32(0), step.arguments[3].sharding))
+    out = compiled(*arguments)
+    text = compiled.as_text()
+    return {
+        "result": np.asarray(out[1]).astype(float).tolist(),
+        "second": _second(compiled, out, arguments, training=workload.phase.is_training),
+        "collectives": [kind for kind in KINDS if re.search(rf"= .*{kind}(-start)?\(", text)],
+        "classes": sorted(set(step.argument_classes())),
+    }
+
+
+def _second(compiled: Any, out: Any, arguments: Any, *, training: bool) -> Any:
+    """The next step's result, which hangs on what the first one wrote."""
+    after = compiled(out[0], arguments[1]) if training else None
+    return None if after is None else np.asarray(after[1]).astype(float).tolist()
+
+
+def _value(path: Any, array: jax.ShapeDtypeStruct) -> Any:
+    """The same numbers for the same tensor, however it is cut."""
+    name = jax.tree_util.keystr(path)
+    seed = sum(name.encode()) + math.prod(array.shape)
+    random = np.random.default_rng(seed)
+    if np.issubdtype(array.dtype, np.integer):
+        value = random.integers(0, 64, array.shape).astype(array.dtype)
+    elif "optimizer" in name or path[0].idx == 1:
+        value = np.zeros(array.shape, array.dtype)
+    elif "scale" in name or "norm" in name:
+        value = np.ones(array.shape, array.dtype)
+    else:
+        value = (random.standard_normal(array.shape) * 0.05).astype(array.dtype)
+    return jax.device_put(value, array.sharding)
+
+
+if __name__ == "__main__":
+    main()
