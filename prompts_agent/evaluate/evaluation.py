@@ -1,0 +1,158 @@
+"""A whole evaluation: from paths to scores, tables and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prompts_agent import __version__
+from prompts_agent.errors import InputError, OutputError
+from prompts_agent.estimate.calibration import Calibration, load_calibration
+from prompts_agent.evaluate.folds import cross_validated, find_fitter
+from prompts_agent.evaluate.job import Job, jobs_of
+from prompts_agent.evaluate.plot import plots
+from prompts_agent.evaluate.report_markdown import as_json, as_markdown
+from prompts_agent.evaluate.run import run
+from prompts_agent.evaluate.score import Score
+from prompts_agent.evaluate.summary import BY, Section, summary
+from prompts_agent.evaluate.sweeps import LEFT_OUT, read_sweeps
+from prompts_agent.record import Record
+from prompts_agent.resources import data_directory
+from prompts_agent.workload.workload import Workload
+from prompts_agent.workload.yaml import load_workload
+
+__all__ = ["Evaluation", "Request", "evaluate_all", "write_evaluation"]
+
+
+class Request(Record):
+    """What to score. Without paths, the workloads that came with the package are the split `dev`;
+    any other split must be given by paths or sweeps.
+    """
+
+    paths: tuple[Path, ...] = ()
+    sweeps: Path | None = None
+    split: str = "dev"
+    by: tuple[str, ...] = ()
+    directory: Path | None = None
+    folds: int | None = None
+    processes: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Scores of every workload, their summary, and sentences on what was run."""
+
+    scores: list[Score]
+    sections: list[Section]
+    about: tuple[str, ...]
+
+
+def evaluate_all(
+    request: Request, on_score: Callable[[int, int], None] = lambda _done, _all: None
+) -> Evaluation:
+    """Scores everything that was asked for.
+
+    Raises `InputError` for an unknown key or split, and what the readers of files raise.
+    """
+    for key in request.by:
+        if key not in BY:
+            raise InputError(
+                f"--by {key}",
+                rule="figures can be split by what workloads are tagged with",
+                cure=f"Give some of {', '.join(BY)}.",
+            )
+    workloads = _workloads(request)
+    sweeps = read_sweeps(request.sweeps) if request.sweeps is not None else []
+    jobs = jobs_of(workloads, sweeps)
+    scores = run(
+        jobs,
+        _calibrations(jobs, request.folds),
+        directory=request.directory,
+        processes=request.processes,
+        on_score=on_score,
+    )
+    return Evaluation(
+        scores=scores,
+        sections=summary(scores, request.by),
+        about=_about(request, jobs, scores),
+    )
+
+
+def _workloads(request: Request) -> list[Workload]:
+    """The files of the request; directories are searched for `*.yaml`, in order of name."""
+    if not request.paths and request.split != "dev":
+        if request.sweeps is None:
+            raise InputError(
+                f"--split {request.split}",
+                rule="the workloads that came with prompts are the split dev",
+                cure="Give the files of another split as paths, or its sweeps.",
+            )
+        return []
+    paths: Sequence[Path] = request.paths or (data_directory("workloads"),)
+    files: list[Path] = []
+    for path in paths:
+        files += sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
+    return [load_workload(file) for file in dict.fromkeys(files)]
+
+
+def _calibrations(jobs: Sequence[Job], folds: int | None) -> Callable[[Job], Calibration]:
+    if folds is None:
+        shipped = load_calibration()
+        return lambda _job: shipped
+    fit = find_fitter()
+    if fit is None:
+        raise InputError(
+            f"--folds {folds}",
+            rule="cross-validation fits the constants anew, and this version cannot",
+            cure="Leave --folds out: the shipped constants are scored.",
+        )
+    return cross_validated(jobs, folds, fit)
+
+
+def _about(request: Request, jobs: Sequence[Job], scores: Sequence[Score]) -> tuple[str, ...]:
+    adopted = [score for score in scores if score.kind == "adopted"]
+    meshes = sorted(score.legal_meshes or 0 for score in adopted)
+    found = [
+        f"prompts {__version__}, split {request.split}: {len(adopted)} adopted layouts, "
+        f"{sum(score.kind == 'sweep' for score in scores)} sweeps, {len(jobs)} workloads in all.",
+        "Constants: "
+        + (
+            f"fitted on other models than they are scored on, {request.folds} folds."
+            if request.folds
+            else "as shipped, which were fitted on a part of these workloads."
+        ),
+    ]
+    if adopted:
+        found.append(
+            f"Legal meshes of a workload: {meshes[0]} to {meshes[-1]}, "
+            f"median {meshes[len(meshes) // 2]}."
+        )
+    silent = sum(score.abstained for score in scores)
+    unranked = sum(score.unranked is not None for score in scores)
+    found.append(
+        f"Abstentions (nothing is said to fit): {silent}, where a rule never abstains; adopted "
+        f"layouts that are called illegal or too large: {unranked}."
+    )
+    if request.sweeps is not None:
+        found += [f"Not read: {name} ({reason})." for name, reason in LEFT_OUT.items()]
+    return tuple(found)
+
+
+def write_evaluation(found: Evaluation, directory: Path) -> None:
+    """`evaluation.json`, `evaluation.md` and `plots/*.svg`, replacing older ones.
+
+    Raises `OutputError` where they cannot be written.
+    """
+    files = {
+        "evaluation.json": as_json(found.sections, found.scores, found.about),
+        "evaluation.md": as_markdown(found.sections, found.scores, found.about),
+    } | {f"plots/{name}": text for name, text in plots(found.sections, found.scores).items()}
+    try:
+        (directory / "plots").mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (directory / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            str(directory), rule=error.strerror or "cannot be written", cure="Give another -o DIR."
+        ) from error

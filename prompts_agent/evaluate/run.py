@@ -1,0 +1,71 @@
+"""Running an evaluation: every job once, over several processes, skipping what the journal has."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from prompts_agent.errors import WorkloadError
+from prompts_agent.estimate.calibration import Calibration
+from prompts_agent.evaluate.job import Job, score_job
+from prompts_agent.evaluate.journal import Journal
+from prompts_agent.evaluate.score import Score
+
+__all__ = ["run"]
+
+
+def run(
+    jobs: Sequence[Job],
+    calibration_of: Callable[[Job], Calibration],
+    *,
+    directory: Path | None = None,
+    processes: int = 1,
+    on_score: Callable[[int, int], None] = lambda _done, _all: None,
+) -> list[Score]:
+    """The scores of `jobs`, in their order whatever finishes first.
+
+    Each is written to the journal as soon as it is there. `on_score` is told how many are done.
+    Raises `WorkloadError` where there is nothing to score.
+    """
+    if not jobs:
+        raise WorkloadError(
+            "nothing to score",
+            rule="an evaluation needs workloads with an adopted layout or with measured runs",
+            cure="Give workload files with `adopted:` or `alternatives:`, or --sweeps DIR.",
+        )
+    journal = Journal(directory)
+    known = journal.scores()
+    calibrations = [calibration_of(job) for job in jobs]
+    keys = [job.key(calibration) for job, calibration in zip(jobs, calibrations, strict=True)]
+    waiting = [i for i, key in enumerate(keys) if key not in known]
+    done = len(jobs) - len(waiting)
+    on_score(done, len(jobs))
+    # The largest search spaces first, or one of them would be left alone at the end.
+    waiting.sort(key=lambda i: (jobs[i].sweep is not None, -jobs[i].workload.topology.devices))
+    for i, score in _scored([(i, jobs[i], calibrations[i]) for i in waiting], processes):
+        journal.append(keys[i], score)
+        known[keys[i]] = score
+        done += 1
+        on_score(done, len(jobs))
+    return [known[key] for key in keys]
+
+
+def _scored(
+    tasks: Sequence[tuple[int, Job, Calibration]], processes: int
+) -> Iterator[tuple[int, Score]]:
+    if processes == 1 or len(tasks) < 2:
+        for i, job, calibration in tasks:
+            yield i, score_job(job, calibration)
+        return
+    # Spawned, not forked: the parent may have threads, and a fork would copy their locks.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        places = {pool.submit(score_job, job, calibration): i for i, job, calibration in tasks}
+        try:
+            for future in as_completed(places):
+                yield places[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
