@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from prompts_agent.errors import RecipeError
+from prompts_agent.knowledge.check_text import text_faults
 from prompts_agent.knowledge.library import recipe_paths
 from prompts_agent.knowledge.recipe import Recipe
 from prompts_agent.knowledge.recipe_file import read_recipe
 from prompts_agent.knowledge.words import words
 from prompts_agent.record import Record
 
-__all__ = ["SIMILAR", "Problem", "check"]
+__all__ = ["SIMILAR", "SIMILAR_TITLE", "Problem", "check"]
 
 SIMILAR = 0.5
-"""Shared runs of four words ÷ all of both bodies. Recipes on neighbouring themes stay below 0.05;
+"""Shared runs of four words ÷ all of both bodies. Recipes on neighbouring themes stay below 0.1;
 a copied recipe with a few words changed is above."""
+SIMILAR_TITLE = 0.8
+"""Shared words ÷ all of both titles."""
 
+_Feature = TypeVar("_Feature", bound=Hashable)
 _RUN = 4
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -39,9 +44,9 @@ class Problem(Record):
 def check(directory: Path) -> list[Problem]:
     """Every problem of the recipes in `directory`, by file name; empty: all is well.
 
-    Schema (the first fault of each file), equal titles, links to recipes that are not there,
-    bodies that are nearly the same, files that no reader will see. Raises `RecipeError` only where
-    `directory` is none.
+    Schema and ranges (the first fault of each file), addresses, links to recipes that are not
+    there, units and shares, numbers without a chip, titles and bodies that are nearly the same,
+    files that no reader will see. Raises `RecipeError` only where `directory` is none.
     """
     recipes: dict[Path, Recipe] = {}
     problems: list[Problem] = []
@@ -52,8 +57,8 @@ def check(directory: Path) -> list[Problem]:
             problems.append(_problem(path, error.value, error.rule, error.cure))
     problems += _stray(directory)
     problems += _dead_links(recipes)
-    for (path, one), (_, other) in itertools.combinations(recipes.items(), 2):
-        problems += _too_alike(path, one, other)
+    problems += _texts(recipes)
+    problems += _alike(recipes)
     return sorted(problems, key=lambda problem: (problem.file, problem.value))
 
 
@@ -86,25 +91,50 @@ def _dead_links(recipes: dict[Path, Recipe]) -> Iterator[Problem]:
                 )
 
 
-def _too_alike(path: Path, one: Recipe, other: Recipe) -> Iterator[Problem]:
-    if one.title == other.title:
-        yield _problem(
-            path, f"{path}: title {one.title!r}", "two recipes have it", f"See {other.id}.md."
-        )
-    likeness = _likeness(one.body, other.body)
-    if likeness >= SIMILAR:
-        yield _problem(
-            path,
-            f"{path}: {likeness:.0%} the same as {other.id}.md",
-            f"bodies share less than {SIMILAR:.0%} of their runs of {_RUN} words",
-            "Merge the two, or say what differs.",
-        )
+def _texts(recipes: dict[Path, Recipe]) -> Iterator[Problem]:
+    for path, recipe in recipes.items():
+        for value, rule, cure in text_faults(recipe):
+            yield _problem(path, f"{path}: {value}", rule, cure)
 
 
-def _likeness(one: str, other: str) -> float:
-    """Jaccard index of the runs of `_RUN` words."""
-    first, second = _runs(one), _runs(other)
-    return len(first & second) / len(first | second) if first | second else 0.0
+def _alike(recipes: dict[Path, Recipe]) -> Iterator[Problem]:
+    """Pairs of titles or bodies that are nearly the same; the first of a pair gets the blame."""
+    titles = {path: set(words(recipe.title)) for path, recipe in recipes.items()}
+    for (path, other), likeness in _likeness(titles).items():
+        if likeness >= SIMILAR_TITLE:
+            yield _problem(
+                path,
+                f"{path}: title {recipes[path].title!r}",
+                "two recipes have it"
+                if likeness == 1
+                else "another recipe's title is much like it",
+                f"See {other.name}.",
+            )
+    bodies = {path: _runs(recipe.body) for path, recipe in recipes.items()}
+    for (path, other), likeness in _likeness(bodies).items():
+        if likeness >= SIMILAR:
+            yield _problem(
+                path,
+                f"{path}: {likeness:.0%} the same as {other.name}",
+                f"bodies share less than {SIMILAR:.0%} of their runs of {_RUN} words",
+                "Merge the two, or say what differs.",
+            )
+
+
+def _likeness(features: dict[Path, set[_Feature]]) -> dict[tuple[Path, Path], float]:
+    """Jaccard index of every pair that shares anything; via the features, not pair by pair."""
+    having: dict[_Feature, list[Path]] = defaultdict(list)
+    for path, found in features.items():
+        for feature in found:
+            having[feature].append(path)
+    shared: Counter[tuple[Path, Path]] = Counter()
+    for paths in having.values():
+        for place, path in enumerate(paths):
+            shared.update((path, other) for other in paths[place + 1 :])
+    return {
+        (one, other): count / (len(features[one]) + len(features[other]) - count)
+        for (one, other), count in shared.items()
+    }
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

@@ -1,4 +1,9 @@
-"""The dense index: recipes as vectors in an in-memory Chroma collection, one collection a run."""
+"""The dense index: recipes as vectors in an in-memory Chroma collection, one collection a run.
+
+Embedded Chroma keeps its files open for one process alone (a second one may wait for minutes or
+damage them), so no run opens an index on disk: vectors are made, or read from a built store
+(`prompts_agent.knowledge.store`), and put into a collection in this process's memory.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import itertools
 import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from prompts_agent.errors import InternalError
 from prompts_agent.knowledge.query import Query
@@ -14,13 +19,24 @@ from prompts_agent.knowledge.recipe import ANY, Recipe
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.workload.workload import Phase
 
-__all__ = ["Index", "document", "metadata", "where"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Dense", "Index", "configuration", "document", "metadata", "where"]
 
 _UNBOUNDED = 2**62
 """Upper bound of a recipe without one; Chroma's integers have 64 bits, and a key has to be there
 to be compared."""
 
 _runs = itertools.count()
+
+
+class Dense(Protocol):
+    """Whatever ranks recipes by vectors: in memory, or a server's collection."""
+
+    def similarities(self, query: Query) -> dict[str, float]:
+        """Recipe id → cosine similarity to the query's words, of the recipes that apply."""
 
 
 class Index:
@@ -31,8 +47,12 @@ class Index:
     Raises `InternalError` where Chroma cannot be imported or started.
     """
 
-    def __init__(self, recipes: Sequence[Recipe]) -> None:
+    def __init__(
+        self, recipes: Sequence[Recipe], vectors: NDArray[np.float32] | None = None
+    ) -> None:
+        """`vectors`: one row a recipe, in their order, as `embed` makes them; None: made here."""
         self._recipes = tuple(recipes)
+        self._vectors = vectors
         self._name = f"recipes-{os.getpid()}-{next(_runs)}"
         self._client: Any = None
         self._collection: Any = None
@@ -45,13 +65,14 @@ class Index:
             self._name,
             embedding_function=None,  # else Chroma would download a model at the first query
             metadata={"embedder": EMBEDDER},
-            # As many neighbours as recipes, so that the search is exact and repeatable.
-            configuration={"hnsw": {"space": "cosine", "ef_search": max(100, len(self._recipes))}},
+            configuration=configuration(len(self._recipes)),
         )
         if self._recipes:
             self._collection.add(
                 ids=[recipe.id for recipe in self._recipes],
-                embeddings=embed([document(recipe) for recipe in self._recipes]),
+                embeddings=embed([document(recipe) for recipe in self._recipes])
+                if self._vectors is None
+                else self._vectors,
                 metadatas=[metadata(recipe) for recipe in self._recipes],
             )
         return self
@@ -82,10 +103,18 @@ class Index:
         }
 
 
+def configuration(recipes: int) -> dict[str, Any]:
+    """Of a collection: as many neighbours as recipes make the search exact and repeatable."""
+    return {"hnsw": {"space": "cosine", "ef_search": max(100, recipes)}}
+
+
 def document(recipe: Recipe) -> str:
-    """What both rankings read of a recipe; the title twice, because it says what it is about."""
+    """What both rankings read of a recipe; the title twice, because it says what it is about. Raise
+    `prompts_agent.knowledge.store`'s format with any change here.
+    """
     moves = [str(move) for move in (*recipe.changes, *recipe.knobs)]
     parts = (
+        recipe.id,
         recipe.title,
         recipe.title,
         *recipe.applies.findings,

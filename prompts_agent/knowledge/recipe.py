@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from prompts_agent.hardware.catalog import chip_names
+from prompts_agent.knowledge.plain_text import PlainLine, PlainText
 from prompts_agent.knowledge.vocabulary import Architecture, FindingKind, Move, RecipeKind
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
@@ -23,6 +24,7 @@ __all__ = [
     "SECTIONS",
     "Applies",
     "AxisMove",
+    "DrawnFrom",
     "KnobMove",
     "Recipe",
     "Source",
@@ -34,6 +36,10 @@ CHIP_FAMILIES = ("tpu", "gpu")
 
 KNOBS = tuple(name for name in Layout.model_fields if name != "mesh")
 """What moves with a mesh: every field of a layout but the mesh itself."""
+
+MAX_DEVICES: Final = 1 << 20
+"""Ten times the largest job that was ever reported; more is a slip of the keyboard."""
+MAX_SEQUENCE: Final = 1 << 27
 
 CHANGE, MECHANISM, LIMITS, CHECK = SECTIONS = (
     "Change",
@@ -64,11 +70,11 @@ class Applies(Record):
     axes: tuple[Axis | Literal["any"], ...] = Field(default=(ANY,), min_length=1)
     """Over which axes the exposed collective runs; of no account for other findings."""
     objectives: tuple[Objective, ...] = Field(default=tuple(Objective), min_length=1)
-    min_devices: int | None = Field(default=None, ge=1)
-    max_devices: int | None = Field(default=None, ge=1)
-    min_sequence: int | None = Field(default=None, ge=1)
+    min_devices: int | None = Field(default=None, ge=1, le=MAX_DEVICES)
+    max_devices: int | None = Field(default=None, ge=1, le=MAX_DEVICES)
+    min_sequence: int | None = Field(default=None, ge=1, le=MAX_SEQUENCE)
     """Tokens of one sequence."""
-    max_sequence: int | None = Field(default=None, ge=1)
+    max_sequence: int | None = Field(default=None, ge=1, le=MAX_SEQUENCE)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -134,8 +140,19 @@ class KnobMove(Record):
 class Source(Record):
     """Where a recipe's facts come from."""
 
-    title: str = Field(min_length=1)
-    url: str = Field(pattern=r"^https://[^\s/]+\.[^\s/]+(/\S*)?$")
+    title: PlainLine = Field(min_length=1, max_length=200)
+    url: str = Field(pattern=r"^https://[^\s/@]+\.[^\s/@]+(/[^\s<>\"]*)?$", max_length=500)
+
+
+class DrawnFrom(Record):
+    """What a case was drawn from. Whoever scores the advisor on workloads of that source leaves the
+    case out first (`prompts_agent.knowledge.library.leave_out`), or it would be told the answer.
+    """
+
+    source: str = Field(pattern=r"^(arXiv:\d{4}\.\d{4,5}|[\w.-]+/[\w.-]+)$")
+    """`owner/name` of the public repository, or `arXiv:` and the paper's number."""
+    workload: PlainLine = Field(min_length=1, max_length=80)
+    """Family of the model and kind of job, for example `llama3-405b pretrain`."""
 
 
 class Recipe(Record):
@@ -143,17 +160,19 @@ class Recipe(Record):
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
     """Kebab-case, equal to the file's name without `.md`."""
-    title: str = Field(min_length=1, max_length=120)
+    title: PlainLine = Field(min_length=1, max_length=120)
     kind: RecipeKind
+    drawn_from: DrawnFrom | None = None
+    """Cases only, and always there."""
     applies: Applies
     changes: tuple[AxisMove, ...] = ()
     knobs: tuple[KnobMove, ...] = ()
     sharding: bool
     """A different layout is the cure. False: the cure is elsewhere, and the mesh is to be left."""
-    costs: str = Field(min_length=1)
+    costs: PlainLine = Field(min_length=1, max_length=300)
     """What one pays for it, in a sentence."""
-    sources: tuple[Source, ...] = Field(min_length=1)
-    body: str
+    sources: tuple[Source, ...] = Field(min_length=1, max_length=8)
+    body: PlainText = Field(max_length=6000)
     """Markdown with the sections of `SECTIONS`."""
 
     @model_validator(mode="after")
@@ -171,6 +190,13 @@ class Recipe(Record):
                 "Drop `changes`, or write `sharding: true`.",
                 at="changes",
                 value="sharding false with changes",
+            )
+        if (self.kind is RecipeKind.CASE) != (self.drawn_from is not None):
+            _refuse(
+                "a case says what it was drawn from, a principle does not",
+                "Add `drawn_from: {source: owner/name, workload: ...}`, or change `kind`.",
+                at="kind",
+                value=f"kind {self.kind}",
             )
         moved = [change.axis for change in self.changes] + [knob.knob for knob in self.knobs]
         twice = sorted({str(name) for name in moved if moved.count(name) > 1})

@@ -43,6 +43,8 @@ def make_recipe(**changed: Any) -> Recipe:
         "sources": [{"title": "A book", "url": "https://example.org/book"}],
         "body": BODY,
     }
+    if changed.get("kind") == "case":
+        data["drawn_from"] = {"source": "owner/name", "workload": "llama3-8b pretrain"}
     for key, value in changed.items():
         (data if key in Recipe.model_fields else applies)[key] = value
     return Recipe.model_validate({**data, "applies": applies})
