@@ -43,7 +43,7 @@ def read(state: State) -> State:
         from prompts_agent.trace.measure.profile import measure
         from prompts_agent.trace.read import read as read_trace
 
-        capture = read_trace(request.paths, deep=request.deep)
+        capture = read_trace(request.paths, xprof=request.xprof)
         trace, profile = capture.file, measure(capture)
     return {"trace": trace, "profile": profile, "job": resolve(request, profile)}
 

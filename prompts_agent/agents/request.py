@@ -31,8 +31,8 @@ class DiagnoseRequest(Record):
     global_batch: int | None = Field(default=None, ge=1)
     sequence: int | None = Field(default=None, ge=1)
     top: int = Field(default=3, ge=1, le=10)
-    deep: bool = False
-    """Decode every event of every device, so that damage anywhere in the trace is found."""
+    xprof: bool = False
+    """Ask XProf, in a process of its own, for what the trace's own events do not show."""
     timings: bool = False
     """Put wall-clock seconds into the report, which then differs from run to run."""
     tracing: bool = False

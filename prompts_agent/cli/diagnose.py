@@ -39,6 +39,13 @@ def diagnose(
     batch: options.Batch = None,
     sequence: options.Sequence = None,
     framework: options.Framework = None,
+    xprof: Annotated[
+        bool,
+        typer.Option(
+            "--xprof",
+            help="Ask XProf too for what a trace's own events do not show: slower, more memory.",
+        ),
+    ] = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -54,6 +61,7 @@ def diagnose(
         "global_batch": batch,
         "sequence": sequence,
         "top": top,
+        "xprof": xprof,
     }
     run(
         tuple(paths),

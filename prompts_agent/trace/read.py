@@ -29,18 +29,19 @@ def profile(paths: Sequence[Path | str]) -> Profile:
     return measure(read(paths))
 
 
-def read(paths: Sequence[Path | str], *, deep: bool = False) -> Capture:
+def read(paths: Sequence[Path | str], *, deep: bool = False, xprof: bool = False) -> Capture:
     """Finds the files of one job and reads them with the reader of their format.
 
     `-` reads standard input. With `deep` the events of every device are decoded once, so that
-    damage inside them is found here and not later. Files that had to be decompressed live in a
+    damage inside them is found here and not later; with `xprof`, XProf is asked for what an XSpace
+    does not show (see `second_source`). Files that had to be decompressed live in a
     private directory that goes with the Capture. Raises `TraceError` and its kin for input that
     cannot be read, `NotDiagnosableError` where it holds no device events.
     """
     directory = Path(tempfile.mkdtemp(prefix="prompts-trace-"))
     try:
         found = discover([_spooled(path, directory) for path in paths])
-        capture = _read(_unpacked(found, directory))
+        capture = _read(_unpacked(found, directory), xprof=xprof)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -85,12 +86,13 @@ def _unpacked(found: TraceInput, directory: Path) -> TraceInput:
     return found.model_copy(update={"files": tuple(files)})
 
 
-def _read(found: TraceInput) -> Capture:
+def _read(found: TraceInput, *, xprof: bool) -> Capture:
     match found.format:
         case TraceFormat.XSPACE:
             from prompts_agent.trace.xspace.reader import read_xspace
 
-            return read_xspace([(file.host, file.path) for file in found.files], found.trace_file())
+            hosts = [(file.host, file.path) for file in found.files]
+            return read_xspace(hosts, found.trace_file(), xprof=xprof)
         case TraceFormat.CHROME:
             from prompts_agent.trace.chrome import read_chrome
 

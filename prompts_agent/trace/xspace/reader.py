@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from prompts_agent.errors import DamagedTraceError, NotDiagnosableError
-from prompts_agent.trace.capture import Capture, Device, DeviceEvents, HostEvent
+from prompts_agent.trace.capture import Capture, Device, DeviceEvents, HostEvent, Op
 from prompts_agent.trace.hlo.program import HloProgram
 from prompts_agent.trace.profile import TraceFile
-from prompts_agent.trace.second_source import ask_xprof
+from prompts_agent.trace.second_source import OpCounters, SecondSource, ask_xprof
 from prompts_agent.trace.xspace.clock import Clock
 from prompts_agent.trace.xspace.cpu import CpuDevices, cpu_devices
 from prompts_agent.trace.xspace.file import PlaneIndex, XSpaceFile, readable
@@ -37,11 +37,13 @@ class XSpaceCapture(Capture):
         self,
         sources: Sequence[tuple[str, Path | bytes]],
         cpu: dict[str, CpuDevices],
+        counters: dict[tuple[int, str], OpCounters],
         **fields: Any,
     ) -> None:
         super().__init__(**fields)
         self._sources = dict(sources)
         self._cpu = cpu
+        self._counters = counters
 
     def events(self, device: Device) -> DeviceEvents:
         """Decodes the events of one device. Raises `DamagedTraceError` where the file changed."""
@@ -52,8 +54,9 @@ class XSpaceCapture(Capture):
             clock = Clock.of(file)
             name = f"/device:{device.platform.upper()}:{device.index}"
             plane = next(plane for plane in file.planes if plane.name == name)
-            decode = tpu_events if device.platform == "tpu" else gpu_events
-            return decode(file, plane, self.programs, clock)
+            if device.platform == "tpu":
+                return tpu_events(file, plane, self.programs, clock)
+            return _counted(gpu_events(file, plane, self.programs, clock), self._counters)
 
 
 class _Merged:
@@ -72,12 +75,12 @@ class _Merged:
 
 
 def read_xspace(
-    sources: Sequence[tuple[str, Path | bytes]], file: TraceFile, *, deep: bool = False
+    sources: Sequence[tuple[str, Path | bytes]], file: TraceFile, *, xprof: bool = False
 ) -> XSpaceCapture:
     """Reads the hosts of one job; `sources` are (host name, file or bytes), already unzipped.
 
-    With `deep`, XProf is asked for a peak memory that the trace's own events do not show: seconds
-    of time, and gigabytes for a large trace.
+    With `xprof`, XProf is asked for a peak memory and for GPU ops' FLOPs and bytes that the trace's
+    own events do not show: seconds of time, and gigabytes for a large trace.
 
     Device events stay in the files until `events(device)`. Raises `DamagedTraceError`,
     `EmptyTraceError`, and `NotDiagnosableError` where no device did anything.
@@ -90,17 +93,18 @@ def read_xspace(
             _read_host_file(space, host, prefix, merged)
     _require_devices(merged, file)
     peak = max(merged.allocators, key=_peak, default=None)
-    second = _second_peak(sources) if deep and peak is None else None
+    second = _second(sources, merged) if xprof else SecondSource()
     return XSpaceCapture(
         sources,
         merged.cpu,
+        second.ops,
         file=_with_caveats(file, merged.caveats),
         devices=merged.devices,
         programs=merged.programs,
         host_events=merged.host_events,
         versions=merged.versions,
-        hbm_peak_bytes=(_peak(peak) or None) if peak else second,
-        hbm_peak_source=_peak_source(peak) if peak else _XPROF_SOURCE if second else None,
+        hbm_peak_bytes=(_peak(peak) or None) if peak else second.hbm_peak_bytes,
+        hbm_peak_source=_peak_source(peak) if peak else _XPROF_SOURCE,
         devices_in_job=max((p.device_count or 0 for p in merged.programs.values()), default=0)
         or None,
         missing=merged.missing,
@@ -110,9 +114,29 @@ def read_xspace(
 _XPROF_SOURCE = "memory_profile of XProf, largest allocator of a device"
 
 
-def _second_peak(sources: Sequence[tuple[str, Path | bytes]]) -> int | None:
+def _second(sources: Sequence[tuple[str, Path | bytes]], merged: _Merged) -> SecondSource:
+    """XProf's answers for all hosts together; what it could not tell, and why, is a caveat."""
     answers = [ask_xprof(source) for _, source in sources if isinstance(source, Path)]
-    return max((a.hbm_peak_bytes for a in answers if a.hbm_peak_bytes), default=None)
+    merged.caveats += [f"XProf was asked and told nothing: {a.reason}" for a in answers if a.reason]
+    ops = {key: counters for answer in answers for key, counters in answer.ops.items()}
+    if ops and any(device.platform == "gpu" for device in merged.devices):
+        merged.caveats.append("FLOPs and bytes of GPU ops are XProf's where the trace has none")
+    peaks = [answer.hbm_peak_bytes for answer in answers if answer.hbm_peak_bytes]
+    return SecondSource(hbm_peak_bytes=max(peaks, default=None), ops=ops)
+
+
+def _counted(events: DeviceEvents, counters: dict[tuple[int, str], OpCounters]) -> DeviceEvents:
+    """The same events, their ops with XProf's counters where they have none of their own."""
+    if not counters:
+        return events
+
+    def counted(op: Op) -> Op:
+        known = counters.get((op.program_id, op.name)) if op.program_id is not None else None
+        if known is None:
+            return op
+        return replace(op, flops=op.flops or known.flops, bytes=op.bytes or known.bytes)
+
+    return replace(events, table=[counted(op) for op in events.table])
 
 
 def _with_caveats(file: TraceFile, caveats: list[str]) -> TraceFile:
