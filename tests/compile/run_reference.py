@@ -19,7 +19,7 @@ from jax.sharding import AxisType, Mesh
 from prompts_agent.compile.reference.build import build
 from prompts_agent.compile.reference.frame import Frame, axis_sizes
 from prompts_agent.layout.layout import Layout
-from prompts_agent.workload.workload import Workload
+from prompts_agent.workload.workload import Phase, Traffic, Workload
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 
@@ -31,11 +31,9 @@ def main() -> None:
 def run(case: dict[str, Any]) -> dict[str, Any]:
     workload = Workload.model_validate(case["workload"])
     layout = Layout.model_validate(case["layout"])
-    sizes = axis_sizes(layout)
-    devices = np.array(jax.devices()[: math.prod(sizes.values())]).reshape(tuple(sizes.values()))
-    mesh = Mesh(devices, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
-    frame = Frame.of(mesh, layout, workload, kernel="blocked", one_hot=case.get("one_hot", False))
-    step = build(frame)
+    if "prompt" in case:
+        return continued(workload, layout, case["prompt"])
+    step = build(frame_of(workload, layout, one_hot=case.get("one_hot", False)))
     compiled = step.lower().compile()
     arguments = jax.tree.map_with_path(_value, step.arguments)
     if not workload.phase.is_training:
@@ -48,6 +46,30 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         "collectives": [kind for kind in KINDS if re.search(rf"= .*{kind}(-start)?\(", text)],
         "classes": sorted(set(step.argument_classes())),
     }
+
+
+def frame_of(workload: Workload, layout: Layout, *, one_hot: bool = False) -> Frame:
+    sizes = axis_sizes(layout)
+    devices = np.array(jax.devices()[: math.prod(sizes.values())]).reshape(tuple(sizes.values()))
+    mesh = Mesh(devices, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
+    return Frame.of(mesh, layout, workload, kernel="blocked", one_hot=one_hot)
+
+
+def continued(workload: Workload, layout: Layout, prompt: int) -> dict[str, Any]:
+    """The token after `prompt` + 1 tokens: by prefill and decode, and by one prefill."""
+
+    def prefilled(tokens: Any) -> Any:
+        traffic = Traffic(input_tokens=tokens.shape[1], output_tokens=1, concurrency=1)
+        step = build(frame_of(workload.model_copy(update={"traffic": traffic}), layout))
+        held = jax.tree.map_with_path(_value, step.arguments[:2])
+        return held[0], step.lower().compile()(*held, tokens, np.int32(0))
+
+    tokens = np.random.default_rng(3).integers(0, 64, (1, prompt + 1)).astype(np.int32)
+    params, (cache, _) = prefilled(tokens[:, :prompt])
+    decode = build(frame_of(workload.model_copy(update={"phase": Phase.DECODE}), layout))
+    _, token = decode.lower().compile()(params, cache, tokens[:, prompt], np.int32(prompt))
+    _, (_, whole) = prefilled(tokens)
+    return {"result": np.asarray(token).tolist(), "whole": np.asarray(whole).tolist()}
 
 
 def _second(compiled: Any, out: Any, arguments: Any, *, training: bool) -> Any:

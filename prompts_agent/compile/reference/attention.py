@@ -160,6 +160,7 @@ def _blocked(window: int | None) -> Kernel:
         )
         rows = q.reshape(b, heads, sequence // block, block, dim).transpose(2, 0, 1, 3, 4)
         _, out = lax.scan(step, start, rows)
-        return out.transpose(1, 2, 0, 3, 4).reshape(b, heads, sequence, v.shape[-1])
+        joined: jax.Array = out.transpose(1, 2, 0, 3, 4).reshape(b, heads, sequence, v.shape[-1])
+        return joined
 
     return kernel
