@@ -17,6 +17,7 @@ COMMANDS = (
     ("doctor",),
     ("emit",),
     ("schema",),
+    ("evaluate",),
     ("kb",),
     ("kb", "check"),
     ("workloads",),

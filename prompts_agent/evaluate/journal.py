@@ -46,4 +46,5 @@ class Journal:
             if file.tell() > 0:
                 file.seek(-1, 2)
                 start = b"" if file.read(1) == b"\n" else b"\n"
-            file.write(start + json.dumps(entry, sort_keys=True).encode() + b"\n")
+            # Not sorted: methods keep the order in which tables show them.
+            file.write(start + json.dumps(entry).encode() + b"\n")
