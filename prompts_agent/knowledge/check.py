@@ -106,7 +106,7 @@ def _alike(recipes: dict[Path, Recipe]) -> Iterator[Problem]:
                 path,
                 f"{path}: title {recipes[path].title!r}",
                 "two recipes have it"
-                if likeness == 1
+                if recipes[path].title == recipes[other].title
                 else "another recipe's title is much like it",
                 f"See {other.name}.",
             )

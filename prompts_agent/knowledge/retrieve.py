@@ -14,9 +14,9 @@ from prompts_agent.knowledge.recipe import Recipe
 
 __all__ = ["retrieve"]
 
-_open: dict[str, KnowledgeBase] = {}
-"""Digest → the one knowledge base that this process keeps open: building an index takes longer
-than asking it, and a run asks the same recipes again and again."""
+_open: list[tuple[tuple[Recipe, ...], str, KnowledgeBase]] = []
+"""Recipes, digest and index of the one knowledge base that this process keeps open: making an
+index takes longer than asking it, and a run asks the same recipes again and again."""
 
 
 def retrieve(
@@ -42,14 +42,12 @@ def retrieve(
 
 
 def _base(recipes: tuple[Recipe, ...]) -> KnowledgeBase:
-    latest = {recipe.id: recipe for recipe in recipes}
-    digest = library_digest(tuple(latest.values()))
-    if digest not in _open:
-        _close()
-        _open[digest] = KnowledgeBase(tuple(latest.values())).__enter__()
-    return _open[digest]
-
-
-def _close() -> None:
-    while _open:
-        _open.popitem()[1].__exit__(None, None, None)
+    if _open and _open[0][0] is recipes:  # the shipped ones are one tuple for the whole process
+        return _open[0][2]
+    latest = tuple({recipe.id: recipe for recipe in recipes}.values())
+    digest = library_digest(latest)
+    if not _open or _open[0][1] != digest:
+        while _open:
+            _open.pop()[2].__exit__(None, None, None)
+        _open.append((recipes, digest, KnowledgeBase(latest).__enter__()))
+    return _open[0][2]

@@ -28,7 +28,17 @@ from prompts_agent.knowledge.query import Query
 from prompts_agent.knowledge.recipe import Recipe
 from prompts_agent.record import Record
 
-__all__ = ["CUTOFF", "WAYS", "Question", "Scores", "evaluate", "load_questions", "orders", "scores"]
+__all__ = [
+    "CUTOFF",
+    "WAYS",
+    "Question",
+    "Scores",
+    "evaluate",
+    "load_questions",
+    "orders",
+    "render",
+    "scores",
+]
 
 CUTOFF = 5
 WAYS = ("lexical", "dense", "fused", "filter+fused")
@@ -174,3 +184,13 @@ def _ndcg(order: Sequence[str], wanted: Sequence[str]) -> float:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
+
+
+def render(results: Mapping[str, Mapping[str, Scores]]) -> str:
+    """A table of text: name of the set of questions → way → scores."""
+    lines = [f"{'questions':10} {'n':>4}  {'way':14} {'recall@5':>8} {'MRR':>6} {'nDCG@5':>7}"]
+    for name, ways in results.items():
+        for way, score in ways.items():
+            figures = f"{score.recall_at_5:8.3f} {score.mrr:6.3f} {score.ndcg_at_5:7.3f}"
+            lines.append(f"{name:10} {score.questions:4}  {way:14} {figures}")
+    return "\n".join(lines) + "\n"
