@@ -17,6 +17,7 @@ COMMANDS = (
     ("doctor",),
     ("emit",),
     ("schema",),
+    ("verify",),
     ("evaluate",),
     ("kb",),
     ("kb", "check"),

@@ -10,7 +10,17 @@ import typer
 from typer.core import TyperGroup
 
 from prompts_agent import __version__
-from prompts_agent.cli import diagnose, doctor, emit, evaluate, knowledge, plan, schema, workloads
+from prompts_agent.cli import (
+    diagnose,
+    doctor,
+    emit,
+    evaluate,
+    knowledge,
+    plan,
+    schema,
+    verify,
+    workloads,
+)
 from prompts_agent.cli.failure import exit_code_of, show_failure
 
 __all__ = ["app"]
@@ -73,6 +83,7 @@ app.command("plan")(plan.plan)
 app.command("doctor")(doctor.doctor)
 app.command("emit")(emit.emit)
 app.command("schema")(schema.schema)
+app.command("verify")(verify.verify)
 app.command("evaluate")(evaluate.evaluate)
 
 kb = typer.Typer(help="The knowledge base of recipes.", no_args_is_help=True, rich_markup_mode=None)
