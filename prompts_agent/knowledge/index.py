@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from prompts_agent.errors import InternalError
-from prompts_agent.knowledge.query import Query
+from prompts_agent.knowledge.query import Query, unmet
 from prompts_agent.knowledge.recipe import ANY, Recipe
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.workload.workload import Phase
@@ -50,15 +50,18 @@ class Index:
     def __init__(
         self, recipes: Sequence[Recipe], vectors: NDArray[np.float32] | None = None
     ) -> None:
-        """`vectors`: one row a recipe, in their order, as `embed` makes them; None: made here."""
+        """`vectors`: one row a recipe, in their order, as `embed` makes them; None: made here, each
+        when a query first needs it, since of a hundred recipes a run asks for a dozen.
+        """
         self._recipes = tuple(recipes)
         self._vectors = vectors
+        self._waiting = {recipe.id: recipe for recipe in self._recipes}
         self._name = f"recipes-{os.getpid()}-{next(_runs)}"
         self._client: Any = None
         self._collection: Any = None
 
     def __enter__(self) -> Self:
-        from prompts_agent.knowledge.embed import EMBEDDER, embed
+        from prompts_agent.knowledge.embed import EMBEDDER
 
         self._client = _client()
         self._collection = self._client.create_collection(
@@ -67,15 +70,19 @@ class Index:
             metadata={"embedder": EMBEDDER},
             configuration=configuration(len(self._recipes)),
         )
-        if self._recipes:
-            self._collection.add(
-                ids=[recipe.id for recipe in self._recipes],
-                embeddings=embed([document(recipe) for recipe in self._recipes])
-                if self._vectors is None
-                else self._vectors,
-                metadatas=[metadata(recipe) for recipe in self._recipes],
-            )
+        if self._vectors is not None:
+            self._add(self._recipes, self._vectors)
         return self
+
+    def _add(self, recipes: Sequence[Recipe], vectors: NDArray[np.float32]) -> None:
+        if recipes:
+            self._collection.add(
+                ids=[recipe.id for recipe in recipes],
+                embeddings=vectors,
+                metadatas=[metadata(recipe) for recipe in recipes],
+            )
+        for recipe in recipes:
+            del self._waiting[recipe.id]
 
     def __exit__(
         self,
@@ -89,11 +96,13 @@ class Index:
         """Recipe id → cosine similarity to the query's words, of the recipes that apply."""
         from prompts_agent.knowledge.embed import embed
 
-        if not self._recipes:
+        new = [recipe for recipe in self._waiting.values() if not unmet(recipe, query)]
+        self._add(new, embed([document(recipe) for recipe in new]))
+        if len(self._waiting) == len(self._recipes):
             return {}
         answer = self._collection.query(
             query_embeddings=embed([query.words]),
-            n_results=len(self._recipes),
+            n_results=len(self._recipes) - len(self._waiting),
             where=where(query),
             include=["distances"],
         )

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from recipe_build import make_recipe
 
 from prompts_agent.errors import InternalError
-from prompts_agent.knowledge.index import Index
+from prompts_agent.knowledge.embed import embed
+from prompts_agent.knowledge.index import Index, document
 from prompts_agent.knowledge.query import Query, unmet
 from prompts_agent.knowledge.recipe import Recipe
 from prompts_agent.knowledge.vocabulary import Architecture, FindingKind
@@ -47,7 +48,8 @@ def recipes() -> tuple[Recipe, ...]:
 
 @pytest.fixture(scope="module")
 def index(recipes: tuple[Recipe, ...]) -> Iterator[Index]:
-    with Index(recipes) as opened:
+    # With vectors at hand all recipes are in Chroma, so that its own filter has to choose.
+    with Index(recipes, embed([document(recipe) for recipe in recipes])) as opened:
         yield opened
 
 
@@ -71,6 +73,16 @@ def test_chroma_filters_as_we_do(index: Index, recipes: tuple[Recipe, ...], aske
     found = index.similarities(asked)
     assert set(found) == {recipe.id for recipe in recipes if not unmet(recipe, asked)}
     assert all(-1.001 <= similarity <= 1.001 for similarity in found.values())
+
+
+def test_vectors_made_when_a_query_needs_them_give_the_same(
+    index: Index, recipes: tuple[Recipe, ...]
+) -> None:
+    training = Query(phase=Phase.PRETRAIN, findings=(FindingKind.EXPOSED_COLLECTIVE,))
+    serving = Query(phase=Phase.DECODE, chip="v5e", findings=tuple(FindingKind)[:3])
+    with Index(recipes) as lazy:
+        for asked in (training, serving, training):
+            assert lazy.similarities(asked) == pytest.approx(index.similarities(asked))
 
 
 def test_two_indexes_at_once_do_not_mix() -> None:
