@@ -128,7 +128,8 @@ def question(sweep, row, axes):  # type: ignore[no-untyped-def]
 def ask(questions, python):  # type: ignore[no-untyped-def]
     """Output tokens/s of every pool, or None where it has no answer."""
     done = subprocess.run(
-        [str(python), "-W", "ignore", __file__, "--worker"],
+        [str(python), "-I", "-W", "ignore", __file__, "--worker"],
+        # -I: without this directory on the path, in which this file has the name of their package.
         input=json.dumps(questions),
         capture_output=True,
         text=True,
