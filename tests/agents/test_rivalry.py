@@ -132,6 +132,18 @@ def test_a_slower_layout_that_is_surer_to_fit_says_so() -> None:
     assert not any("surer" in text for text in said(draft(roomy, CASE, Standing(other=small))))
 
 
+def test_an_order_that_the_estimate_did_not_set_is_owned_up_to() -> None:
+    # 5 % slower, as roomy, and still first: that can only be the ranking's bias.
+    first = candidate(layout(fsdp=16), step_s=1.05, time__matmul_s=0.95)
+    second = candidate(layout(data=16), step_s=1.0, time__matmul_s=0.9)
+    assert said(draft(first, CASE, Standing(other=second)))[0].endswith(
+        " By the estimate alone the order would be the reverse (by 5.0 %); which meshes people "
+        "adopted weighs in."
+    )
+    third = draft(second, CASE, Standing(first=False, other=FAST, above=first))
+    assert said(third)[-1].startswith("By the estimate alone it would go before fsdp 16 (by 5.0 %)")
+
+
 def test_the_threshold_is_the_rankings() -> None:
     assert TIE == ranking._TIE
 

@@ -21,6 +21,9 @@ TIE = 0.01
 TIGHT = 0.9
 """Share of HBM that the upper memory estimate fills."""
 
+_ADOPTED = "which meshes people adopted weighs in"
+"""Besides time and the chance to fit, the ranking knows what was chosen in public cases."""
+
 _RULES = {
     "fewer axes": "the mesh with fewer axes goes first",
     "smaller tensor degree": "of the tensor axis the lowest degree goes first",
@@ -47,6 +50,12 @@ def against_neighbours(candidate: Candidate, case: Case, standing: Standing) -> 
     elif (rule := _tie(above, candidate, case)) is not None:
         text = f"With {{above:name}} it is tied, {{gap:tie_above}} apart: {rule}."
         yield Reason(text=text, term_ids=_deciding(candidate, above, case))
+    elif _cost(candidate, case.objective) < _cost(above, case.objective):
+        text = (
+            "By the estimate alone it would go before {above:name} (by {gap:tie_above}); "
+            f"{_ADOPTED}."
+        )
+        yield Reason(text=text, term_ids=_deciding(candidate, above, case))
 
 
 def _order(better: Candidate, worse: Candidate, case: Case) -> str:
@@ -54,7 +63,13 @@ def _order(better: Candidate, worse: Candidate, case: Case) -> str:
     if _surer_to_fit(better, worse, case):
         return " The one that is surer to fit goes first."
     rule = _tie(better, worse, case)
-    return "" if rule is None else f" They are {{gap:tie}} apart, which is a tie: {rule}."
+    if rule is not None:
+        return f" They are {{gap:tie}} apart, which is a tie: {rule}."
+    if _cost(worse, case.objective) < _cost(better, case.objective):
+        return (
+            f" By the estimate alone the order would be the reverse (by {{gap:tie}}); {_ADOPTED}."
+        )
+    return ""
 
 
 def _difference(
