@@ -19,19 +19,19 @@ def reasons(
     shared: Sequence[str],
     rankings: Mapping[str, Mapping[str, int]],
 ) -> tuple[str, ...]:
-    """What it treats, for which jobs it is, which words it shares, its rank in each ranking."""
+    """What it treats and for which jobs it is; last, for who checks the retrieval, its ranks."""
     findings = matched(recipe, query)
     places = [
         f"{ranking[recipe.id]} by {name}"
         for name, ranking in rankings.items()
         if recipe.id in ranking
     ]
+    words = f" (shares {', '.join(shared[:_SHOWN_WORDS])})" if shared else ""
     given = [
         f"treats {', '.join(findings)}" if findings else "moves the layout",
         f"applies to {_scope(recipe)}",
         "measured on one job" if recipe.kind is RecipeKind.CASE else "",
-        f"shares the words {', '.join(shared[:_SHOWN_WORDS])}" if shared else "",
-        f"rank {', '.join(places)}",
+        f"rank {', '.join(places)}{words}",
     ]
     return tuple(reason for reason in given if reason)
 
