@@ -15,7 +15,7 @@ __all__ = [
     "Allocation",
     "Value",
     "find_file",
-    "live_at_top",
+    "live_at_peak",
     "live_ranges",
     "need_bytes",
     "read_assignment",
@@ -116,17 +116,33 @@ def live_ranges(text: str) -> dict[str, tuple[int, int]] | None:
     return found or None
 
 
-def live_at_top(allocations: list[Allocation], ranges: dict[str, tuple[int, int]]) -> set[str]:
-    """Names of the values that live while the uppermost one does, which sets the need.
+def live_at_peak(allocations: list[Allocation], ranges: dict[str, tuple[int, int]]) -> set[str]:
+    """Names of the temporaries that live at the fullest moment: when the most places are taken.
 
-    The file names a peak of its own, but by a sum that takes no account of where values are put.
+    The file names a peak of its own, but by a sum in which values that share a place (a loop's
+    carry, its body's parameter and its result) count several times.
     """
     temporary = [a for a in allocations if a.on_device and a.temporary]
     values = [v for a in temporary for v in a.values if v.name in ranges]
-    if not values:
-        return set()
-    # Semaphores and scalars are put anywhere; what fills memory is large.
-    large = max(value.size for value in values) // 64
-    top = max((v for v in values if v.size >= large), key=lambda v: v.offset + v.size)
-    moment = ranges[top.name][0]
-    return {v.name for v in values if ranges[v.name][0] <= moment <= ranges[v.name][1]}
+    # What fills memory is large; the thousands of scalars only cost time here.
+    least = max((value.size for value in values), default=0) // 256
+    large = [value for value in values if value.size >= least]
+    moments = sorted({ranges[value.name][0] for value in large})
+    fullest = max(
+        moments, key=lambda at: _taken([v for v in large if _lives(ranges, v, at)]), default=0
+    )
+    return {value.name for value in values if _lives(ranges, value, fullest)}
+
+
+def _lives(ranges: dict[str, tuple[int, int]], value: Value, moment: int) -> bool:
+    first, last = ranges[value.name]
+    return first <= moment <= last
+
+
+def _taken(values: list[Value]) -> int:
+    """Bytes of the places of `values`, each counted once."""
+    taken = reached = 0
+    for start, stop in sorted((v.offset, v.offset + v.size) for v in values):
+        taken += max(0, stop - max(start, reached))
+        reached = max(reached, stop)
+    return taken

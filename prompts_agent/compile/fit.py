@@ -21,7 +21,7 @@ from prompts_agent.compile.advice import advice
 from prompts_agent.compile.assignment import (
     Allocation,
     find_file,
-    live_at_top,
+    live_at_peak,
     live_ranges,
     need_bytes,
     read_assignment,
@@ -47,8 +47,11 @@ TIMEOUT_S = 600.0
 """tpu7x takes 80 CPU seconds to memory assignment; the rest is for machines under load."""
 
 _WORKER = "prompts_agent.compile.worker"
-_ASSIGNED = "after_optimizations_after_buffer_assignment.txt"
-"""Written once memory is assigned, after the files that say how."""
+_ASSIGNED = {
+    "tpu": ("after_optimizations_after_buffer_assignment.txt",),
+    "gpu": ("gpu_after_optimizations-memory-usage-report.txt", ".debug_options"),
+}
+"""Files that are there once memory is assigned, written after those that say how."""
 _KEPT = (Outcome.FITS, Outcome.DOES_NOT_FIT, Outcome.REFUSED)
 """Answers that the same compiler would give again."""
 
@@ -140,7 +143,7 @@ def _compiled(
         run = run_child(
             _WORKER,
             directory,
-            done=lambda: _done(directory),
+            done=lambda: _done(directory, request.target.platform),
             timeout_s=timeout_s,
             memory_limit_bytes=request.memory_limit_bytes,
         )
@@ -160,10 +163,10 @@ def _compiled(
     return _judged(request, known, run, evidence)
 
 
-def _done(directory: Path) -> bool:
+def _done(directory: Path, platform: str) -> bool:
     if (directory / "result.json").exists():
         return True
-    return find_file(directory / "dump", _ASSIGNED) is not None
+    return all(find_file(directory / "dump", ending) for ending in _ASSIGNED[platform])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +197,7 @@ class _Evidence:
             result=result,
             shapes=shapes,
             allocations=allocations,
-            live=live_at_top(allocations, spans) if allocations and spans else None,
+            live=live_at_peak(allocations, spans) if allocations and spans else None,
         )
 
     @property

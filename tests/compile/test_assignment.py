@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prompts_agent.compile.assignment import (
     find_file,
-    live_at_top,
+    live_at_peak,
     live_ranges,
     need_bytes,
     read_assignment,
@@ -34,13 +34,13 @@ def test_an_argument_is_known_by_its_number_and_a_value_by_its_dims() -> None:
     assert allocations[4].values[2].name == "carry{2}"
 
 
-def test_the_uppermost_large_value_sets_the_moment() -> None:
-    # `gradient` ends at 12 MiB and begins at 20, when `saved` lives and `early` does not. The
-    # scalar above it, and the file's own peak at 2, do not count.
+def test_the_fullest_moment_counts_each_place_once() -> None:
+    # From 20 on `saved` and `gradient` take 12 MiB; before, `saved` alone 8, though the file's sum
+    # would count `carry` in its place again. The file's own peak at 2 does not count.
     allocations, ranges = read_assignment(ASSIGNMENT), live_ranges(RANGES)
     assert allocations is not None
     assert ranges is not None
-    live = live_at_top(allocations, ranges)
+    live = live_at_peak(allocations, ranges)
     assert live == {"saved{}", "carry{2}", "gradient{}", "scalar{}"}
 
 
@@ -53,7 +53,7 @@ def test_text_of_another_form_is_no_answer() -> None:
 def test_no_text_breaks_the_readers(text: str) -> None:
     allocations = read_assignment(text)
     if allocations is not None:
-        live_at_top(allocations, live_ranges(text) or {})
+        live_at_peak(allocations, live_ranges(text) or {})
 
 
 def test_the_steps_own_file_is_found_among_others(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from compile_build import ASSIGNED_BYTES, ASSIGNMENT, MIB, RANGES
 from prompts_agent.compile.assignment import (
     Allocation,
     Value,
-    live_at_top,
+    live_at_peak,
     live_ranges,
     read_assignment,
 )
@@ -28,7 +28,7 @@ def _golden() -> tuple[list[Allocation], set[str]]:
     allocations, ranges = read_assignment(ASSIGNMENT), live_ranges(RANGES)
     assert allocations is not None
     assert ranges is not None
-    return allocations, live_at_top(allocations, ranges)
+    return allocations, live_at_peak(allocations, ranges)
 
 
 def test_every_byte_has_one_class() -> None:

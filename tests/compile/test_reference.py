@@ -119,7 +119,8 @@ def test_axes_move_what_they_should() -> None:
 @pytest.mark.parametrize("model", ["dense", "latent", "mixed"])
 def test_every_layout_decodes_the_tokens_of_one_device(model: str) -> None:
     workload = tiny("decode", model=MODELS[model])
-    cuts = [layout(kv_dtype="fp32"), *SERVING]
+    # Every layout for the dense model; for the others the one that cuts most ways.
+    cuts = [layout(kv_dtype="fp32"), *(SERVING if model == "dense" else SERVING[-1:])]
     found = _run(*(_case(workload, cut) for cut in cuts))
     assert len(found[0]["result"]) == 8
     for cut, one in zip(cuts, found, strict=True):
