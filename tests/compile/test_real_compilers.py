@@ -77,7 +77,8 @@ def test_a_cache_is_updated_in_place() -> None:
     )
     found = fit(layout(tensor=8), job)
     assert found.buffers is not None, found.reason
-    assert found.buffers.kv_cache == 8 * GIB
+    # And a period's slice of keys and values, 0.25 GiB, on its way through the attention.
+    assert found.buffers.kv_cache == pytest.approx(8.25 * GIB, abs=0.01 * GIB)
     assert found.hbm_need_bytes == pytest.approx(10.1 * GIB, rel=0.02)
 
 
