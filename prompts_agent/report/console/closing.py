@@ -33,8 +33,8 @@ def _evidence(pen: Pen, report: Report) -> RenderableType | None:
     for item in report.evidence:
         rows.append(pen.join(pen.text(item.title, "bold"), f" [r:{item.recipe_id}]"))
         if item.reasons:
-            why = "; ".join(item.reasons)
-            rows.append(indented(pen.text(why, "dim")))
+            # The first says what the recipe does here; how it was found is in the JSON.
+            rows.append(indented(pen.text(item.reasons[0], "dim")))
         rows.append(indented(Text(pen.safe(item.source), style="blue", overflow="fold")))
     return Group(heading(pen, "Evidence"), indented(Group(*rows)))
 

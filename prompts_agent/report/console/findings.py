@@ -37,7 +37,10 @@ def findings_section(pen: Pen, report: Report) -> RenderableType | None:
         if number < len(report.findings):
             lines.append(Text())
         table.add_row(str(number), Group(*lines))
-    return Group(heading(pen, "What the job waits for"), indented(table, 0))
+    # Of a program whose times mean nothing, only its structure can be found fault with.
+    structure = report.profile is not None and report.profile.structure_only
+    title = "What the program shows" if structure else "What the job waits for"
+    return Group(heading(pen, title), indented(table, 0))
 
 
 def _stakes(pen: Pen, finding: Finding) -> Text:

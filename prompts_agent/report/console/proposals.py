@@ -96,8 +96,9 @@ def _figure(pen: Pen, figure: tuple[str, str], *, stacked: bool, style: str = "b
 
 
 def _block(pen: Pen, proposal: Proposal, facts: dict[str, Fact], *, today: bool) -> RenderableType:
+    moved = today or any(change.before is not None for change in proposal.changes)
     rows: list[tuple[str, RenderableType]] = [
-        ("changes" if today else "sets", _changes(pen, proposal.changes)),
+        ("changes" if moved else "sets", _changes(pen, proposal.changes)),
         ("why", bullets(pen, [_reason(pen, reason, facts) for reason in proposal.reasons])),
     ]
     if proposal.tradeoffs:
