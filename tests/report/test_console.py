@@ -142,3 +142,12 @@ def test_config_lines_are_never_cut_or_wrapped() -> None:
     )
     lines = page_text(changed, 60).splitlines()
     assert f"    {long}" in lines
+
+
+def test_a_program_that_was_not_timed_waits_for_nothing() -> None:
+    findings = report_build.training().findings
+    report = report_build.structure_only().model_copy(update={"findings": findings})
+    page = page_text(report)
+    assert "What the program shows" in page
+    assert "What the job waits for" not in page
+    assert "What the job waits for" in page_text(report_build.training())
