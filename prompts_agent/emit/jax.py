@@ -28,8 +28,17 @@ REMAT = {
     Remat.NONE: "everything_saveable",
     Remat.MINIMAL: "dots_with_no_batch_dims_saveable",
     Remat.FULL: "nothing_saveable",
+    Remat.OFFLOAD: (
+        "save_and_offload_only_these_names(\n"
+        "    names_which_can_be_saved=[],\n"
+        '    names_which_can_be_offloaded=["layer_input", "query", "key", "value"],\n'
+        '    offload_src="device",\n'
+        '    offload_dst="pinned_host",\n'
+        ")"
+    ),
 }
-"""Names in `jax.checkpoint_policies`."""
+"""Names in `jax.checkpoint_policies`; the names that are offloaded are the model's own, given by
+`jax.ad_checkpoint.checkpoint_name`."""
 
 # Dims that are split unevenly stay whole, and 1 is split evenly by 1 alone: a model of unknown dims
 # keeps vocab and KV heads whole rather than cut them in a way that may not exist.

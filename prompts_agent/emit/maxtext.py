@@ -29,7 +29,9 @@ AXES = {
     Axis.CONTEXT: "context",
     Axis.TENSOR: "tensor",
 }
-REMAT = {Remat.MINIMAL: "minimal", Remat.FULL: "full"}
+REMAT = {Remat.MINIMAL: "minimal", Remat.FULL: "full", Remat.OFFLOAD: "custom"}
+OFFLOADED = ("decoder_layer_input", "query_proj", "key_proj", "value_proj")
+"""Tensors that `remat_policy: custom` moves to the host, each by a key of its own."""
 
 
 def write(layout: Layout, facts: JobFacts) -> Config:
@@ -59,7 +61,7 @@ def _refuse(layout: Layout, facts: JobFacts) -> None:
         raise LayoutError(
             f"remat {layout.remat} for MaxText",
             rule="its RematPolicy has no value that keeps every activation",
-            cure="Plan with `remat: [minimal, full]` in the workload's constraints.",
+            cure="Plan with `remat: [minimal, full, offload]` in the workload's constraints.",
         )
     if layout.mesh.size(Axis.CONTEXT) > 1 and not layout.weights_over_context:
         raise LayoutError(
@@ -93,6 +95,8 @@ def _knobs(layout: Layout, facts: JobFacts) -> dict[str, object]:
         "remat_policy": REMAT[layout.remat],
         "shard_optimizer_over_data": str(_zero(layout)).lower(),
     }
+    if layout.remat is Remat.OFFLOAD:
+        knobs |= dict.fromkeys(OFFLOADED, "offload")
     if stages > 1:
         knobs["num_pipeline_microbatches"] = layout.gradient_accumulation
         if facts.model is not None:

@@ -81,6 +81,12 @@ def _refuse(layout: Layout, facts: JobFacts) -> None:
             rule="Megatron-LM's experts need sequence parallelism where tensor is above 1",
             cure="Plan with sequence_parallel true.",
         )
+    if layout.remat not in REMAT:
+        raise LayoutError(
+            f"remat {layout.remat} for Megatron-LM",
+            rule="it has no switch that moves a layer's input, q, k and v to the host",
+            cure="Plan with `remat: [none, minimal, full]` in the workload's constraints.",
+        )
     if context > 1 and layout.weights_over_context and fsdp == 1:
         raise LayoutError(
             f"context {context} that shards weights, for Megatron-LM without fsdp",

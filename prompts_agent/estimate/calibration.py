@@ -11,7 +11,7 @@ from pydantic import Field
 from prompts_agent.errors import InternalError
 from prompts_agent.record import Record
 
-__all__ = ["Calibration", "Constant", "Constants", "Residuals", "load_calibration"]
+__all__ = ["Calibration", "Constant", "Constants", "Residuals", "Stack", "load_calibration"]
 
 
 class Constant(Record):
@@ -26,6 +26,12 @@ class Constants(Record):
 
     matmul_efficiency: float = Field(gt=0, le=1)
     """Share of peak FLOP/s of a large matmul."""
+    low_precision_efficiency: float = Field(gt=0, le=1)
+    """What a matmul of 8 or 4 bits keeps of `matmul_efficiency`: scaling, casts, transposes."""
+    grouped_efficiency: float = Field(gt=0, le=1)
+    """What the matmuls of a layer's experts keep of it: many small products in one launch."""
+    chip_share: float = Field(gt=0, le=2)
+    """What a kind of chip makes of `matmul_efficiency`: its clocks under load, its tile sizes."""
     matmul_half_extent: float = Field(ge=0)
     """Local columns or tokens at which a matmul reaches half of that."""
     attention_efficiency: float = Field(gt=0, le=1)
@@ -43,7 +49,17 @@ class Constants(Record):
     tensor_overlap_sharded: float = Field(ge=0, le=1)
     """Of the gathers and scatters under sequence_parallel, which matmuls can be cut to hide."""
     context_overlap: float = Field(ge=0, le=1)
+    context_split: float = Field(ge=0)
+    """Attention time lost per doubling of context ranks: shorter kernels, unequal halves."""
     expert_overlap: float = Field(ge=0, le=1)
+    expert_imbalance: float = Field(ge=0)
+    """Work of the busiest expert rank beyond the mean, where experts are cut over many."""
+    pipeline_overlap: float = Field(ge=0, le=1)
+    """Share of the transfers between stages that compute can hide."""
+    host_efficiency: float = Field(gt=0, le=1)
+    """Share of the host link's bandwidth that offloaded activations reach."""
+    straggle: float = Field(ge=0)
+    """Share of a step lost per doubling of the devices: the slowest of many sets the pace."""
     logits_bytes: float = Field(gt=0)
     """Bytes held at once for each logit of a microbatch."""
     fragmentation: float = Field(ge=0, lt=1)
@@ -60,6 +76,8 @@ class Constants(Record):
     """Share of peak FLOP/s of a large matmul in serving's kernels."""
     serving_hbm_efficiency: float = Field(gt=0, le=1)
     """Share of HBM bandwidth at which a decode step reads weights and cache."""
+    serving_expert_efficiency: float = Field(gt=0, le=1)
+    """What of it is left for the weights of a layer's experts, a few tokens each."""
     reduce_latency_s: float = Field(ge=0)
     """Time of a small all-reduce in serving per doubling of its ranks, beyond the bytes."""
     serving_overhead_s: float = Field(ge=0)
@@ -82,23 +100,36 @@ class Residuals(Record):
 
 
 Platform = Literal["tpu", "gpu"]
+Stack = Literal["xla", "megatron", "fsdp", "eager"]
+"""Kinds of training software whose kernels and overlap differ: XLA on GPUs, Megatron-Core with
+Transformer Engine, PyTorch's FSDP, and eager PyTorch with parallel layers of its own."""
 
 
 class Calibration(Record):
     """Constants of the two platforms, and the residuals that give the 90% intervals."""
 
     platforms: dict[Platform, dict[str, Constant]]
-    step_time: dict[Platform, Residuals]
-    """Of a step time that is predicted from nothing measured."""
+    stacks: dict[Stack, dict[str, Constant]] = Field(default_factory=dict)
+    """What a training stack does otherwise than its platform's numbers say."""
+    chips: dict[str, dict[str, Constant]] = Field(default_factory=dict)
+    """What a kind of chip does otherwise, by short name; training only."""
+    preferences: dict[Stack | Literal["tpu"], dict[str, float]] = Field(default_factory=dict)
+    """Weights of `preference.FEATURES` in the ranking of training layouts, as ln of time."""
+    step_time: dict[Platform | Stack, Residuals]
+    """Of a step time that is predicted from nothing measured; a stack's own where it has points."""
     serving: Residuals
     """Of the seconds a token takes in serving. Measured on GPUs; TPUs borrow it."""
-    hbm: dict[Platform, Residuals]
-    """Of the memory need."""
+    hbm: dict[Platform | Stack, Residuals]
+    """Of the memory need; a stack's own where there are measured peaks of it."""
     ratio_per_doubling: Residuals
     """Of the ratio of two layouts of one workload, per doubling of a degree between them."""
 
-    def constants(self, platform: str) -> Constants:
-        """The numbers of `platform`, "tpu" or "gpu"; `InternalError` where one is missing."""
+    def constants(
+        self, platform: str, stack: Stack | None = None, chip: str | None = None
+    ) -> Constants:
+        """The numbers of `platform`, "tpu" or "gpu", with those of `stack` and of `chip` in their
+        place; `InternalError` where one is missing.
+        """
         try:
             entries = self.platforms["tpu" if platform == "tpu" else "gpu"]
         except KeyError as error:
@@ -107,6 +138,8 @@ class Calibration(Record):
                 rule="the calibration has tpu and gpu",
                 cure="Mend estimate/data/calibration.yaml.",
             ) from error
+        entries = entries | (self.stacks.get(stack, {}) if stack else {})
+        entries = entries | (self.chips.get(chip, {}) if chip else {})
         return Constants(**{name: entry.value for name, entry in entries.items()})
 
 

@@ -16,16 +16,25 @@ from prompts_agent.estimate.sizes import dtype_bytes
 from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.mesh import Axis
 
-__all__ = ["all_gather_s", "context_s", "data_s", "expert_s", "fsdp_s", "send_s", "tensor_s"]
+__all__ = [
+    "all_gather_s",
+    "context_s",
+    "data_s",
+    "distinct",
+    "expert_s",
+    "fsdp_s",
+    "send_s",
+    "tensor_s",
+]
 
 FloatColumn = NDArray[np.float64]
 
 # All-reduces of the residual stream in a block: two forward, two backward; remat full repeats the
 # attention's (the mlp's output is not needed again). XLA's module for llama2-7B on v5e 4x4 under
 # remat full has 5: 22 GB a device for fsdp 4 × tensor 4, 87 GB for tensor 16.
-_REDUCES = {Remat.NONE: 4.0, Remat.MINIMAL: 4.0, Remat.FULL: 5.0}
-_KEY_PASSES = {Remat.NONE: 2.0, Remat.MINIMAL: 2.0, Remat.FULL: 3.0}
-_EXCHANGES = {Remat.NONE: 4.0, Remat.MINIMAL: 4.0, Remat.FULL: 6.0}
+_REDUCES = {Remat.NONE: 4.0, Remat.MINIMAL: 4.0, Remat.FULL: 5.0, Remat.OFFLOAD: 5.0}
+_KEY_PASSES = {Remat.NONE: 2.0, Remat.MINIMAL: 2.0, Remat.FULL: 3.0, Remat.OFFLOAD: 3.0}
+_EXCHANGES = {Remat.NONE: 4.0, Remat.MINIMAL: 4.0, Remat.FULL: 6.0, Remat.OFFLOAD: 6.0}
 # Gathers of a layer's weights: forward and backward (ZeRO-3, arXiv 1910.02054, section 7.2.2).
 _GATHERS = 2.0
 
@@ -124,15 +133,31 @@ def context_s(at: Setting) -> FloatColumn:
 
 def expert_s(at: Setting) -> FloatColumn:
     """Tokens sent to their experts and back in every expert layer: two all-to-alls forward, two
-    backward, two more under remat full. A torus forwards through neighbours: a ring of n carries
+    backward, two more under remat full; a token crosses to each domain, and to each rank in it,
+    once. A torus forwards through neighbours: a ring of n carries
     n/4 times as much on its busiest link as a switch, both ways used.
     """
     arch, z = at.arch, at.sizes
     if arch.experts == 0:
         return np.zeros_like(z.tokens)
-    held = z.tokens * arch.experts_per_token * arch.embed * at.element_bytes
-    held = held * arch.expert_layer_share / np.where(at.table.expert_divides, z.tensor, 1.0)
-    _, _, ranks, _, _ = at.links.of(Axis.EXPERT)
+    row = z.tokens * arch.embed * at.element_bytes * arch.expert_layer_share
+    row = row / np.where(at.table.expert_divides, z.tensor, 1.0)
+    bandwidth, hops, ranks, domains, network = at.links.of(Axis.EXPERT)
     detour = np.ones_like(ranks) if at.links.switched else np.maximum(ranks / 4.0, 1.0)
-    one = all_gather_s(at.links, (Axis.EXPERT,), held * detour)
+    copies = float(arch.experts_per_token)
+    inside = row * detour * distinct(ranks, copies) * (ranks - 1.0) / ranks
+    across = row * distinct(domains, copies) * (domains - 1.0) / domains
+    seconds = np.where(ranks > 1.0, inside / bandwidth, 0.0)
+    seconds = seconds + np.where(domains > 1.0, across / network, 0.0)
+    latency = at.links.hop_latency_s * hops + at.links.network_latency_s * (domains - 1.0)
+    one = seconds + latency
     return np.where(z.expert > 1.0, at.by_remat(_EXCHANGES) * z.layers * one, 0.0)
+
+
+def distinct(groups: FloatColumn, copies: float) -> FloatColumn:
+    """Groups that hold one of a token's experts at least, chosen evenly: `g × (1 - (1 - 1/g)^k)`.
+
+    A token is sent to each group once, whatever number of its experts is there (DeepSeek's
+    dispatch, arXiv 2412.19437, section 3.2.2). 8 experts over 8 groups: 5.25.
+    """
+    return np.asarray(groups * (1.0 - (1.0 - 1.0 / groups) ** copies))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from prompts_agent.estimate.calibration import Calibration, load_calibration
 from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.estimate.memory import memory_terms
+from prompts_agent.estimate.preference import preference
 from prompts_agent.estimate.ranking import diverse_top, doublings, order
 from prompts_agent.estimate.serving import serving_times
 from prompts_agent.estimate.setting import Setting, setting
@@ -70,6 +71,7 @@ def rank(
     table: LayoutTable,
     workload: Workload,
     objective: Objective | None = None,
+    calibration: Calibration | None = None,
 ) -> IntColumn:
     """Row indices, best first, for `objective` (the workload's own by default)."""
     return order(
@@ -78,17 +80,23 @@ def rank(
         hbm_bytes=usable_hbm_bytes(workload),
         objective=objective or workload.objective,
         baseline=workload.baseline,
+        preference=preference(table, workload, calibration or load_calibration()),
     )
 
 
 def propose(
-    estimates: Estimates, table: LayoutTable, workload: Workload, *, count: int = 3
+    estimates: Estimates,
+    table: LayoutTable,
+    workload: Workload,
+    *,
+    count: int = 3,
+    calibration: Calibration | None = None,
 ) -> IntColumn:
     """The best `count` rows with different meshes that may fit, best first, without the
     baseline.
     """
     return diverse_top(
-        rank(estimates, table, workload),
+        rank(estimates, table, workload, calibration=calibration),
         table,
         estimates,
         hbm_bytes=usable_hbm_bytes(workload),
@@ -128,7 +136,11 @@ def _with_intervals(
     platform = at.chip.platform
     training = at.workload.phase.is_training
     times = calibration.step_time[platform] if training else calibration.serving
+    if training and at.stack is not None:
+        times = calibration.step_time.get(at.stack, times)
     needs = calibration.hbm[platform]
+    if at.stack is not None:
+        needs = calibration.hbm.get(at.stack, needs)
     apart = calibration.ratio_per_doubling.p90 * doublings(at.table, at.workload.baseline)
     hbm = np.sum(list(held.values()), axis=0)
     return Estimates(

@@ -27,7 +27,7 @@ from prompts_agent.layout.table import LayoutTable
 from prompts_agent.model.spec import ModelSpec, MoeDims
 from prompts_agent.record import Record
 from prompts_agent.units import GB, GIB
-from prompts_agent.workload.workload import Phase, Precision, Workload
+from prompts_agent.workload.workload import Constraints, Phase, Precision, Workload
 
 __all__ = [
     "CompiledNeed",
@@ -104,7 +104,15 @@ def _workload(case: _Case, model: ModelSpec, precision: Precision) -> Workload:
         global_batch=case.batch,
         sequence=case.sequence,
         precision=precision,
+        constraints=_constraints(case),
     )
+
+
+def _constraints(case: _Case) -> Constraints:
+    """Pipeline, data and tensor are nanotron's; the other points are a compiler's."""
+    if not case.model.startswith("nanotron"):
+        return Constraints()
+    return Constraints(axes=(Axis.PIPELINE, Axis.DATA, Axis.TENSOR), virtual_stages=(1,))
 
 
 def _layout(case: _Case, workload: Workload, **knobs: Any) -> Layout:

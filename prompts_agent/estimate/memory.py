@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts_agent.estimate.calibration import Calibration, load_calibration
+from prompts_agent.estimate.compute import offloaded_bytes_per_token
 from prompts_agent.estimate.setting import Setting, setting
 from prompts_agent.estimate.sizes import dtype_bytes, sequences_per_replica
 from prompts_agent.layout.layout import Remat
@@ -19,6 +20,8 @@ from prompts_agent.workload.workload import Phase, Workload
 __all__ = ["activation_bytes_per_token", "memory", "memory_terms"]
 
 FloatColumn = NDArray[np.float64]
+
+_RECOMPUTED = {Remat.NONE: 0.0, Remat.MINIMAL: 0.5, Remat.FULL: 1.0, Remat.OFFLOAD: 1.0}
 
 
 def memory(
@@ -138,13 +141,19 @@ def activation_bytes_per_token(at: Setting, remat: Remat) -> FloatColumn:
 
     After Korthikanti et al., arXiv 2205.05198, section 4, for a pre-norm block with flash
     attention and without dropout: `none` keeps both norms' inputs and outputs, q, k, v, the
-    attention's output and its fp32 row sums, and the mlp's matmul outputs and product; `minimal`
+    attention's output and its fp32 row sums, and the mlp's matmul outputs and product (jax keeps
+    more, what its differentiation rules ask for: 183 KB a token and layer of qwen3-8b by XLA's
+    report for v6e-8, 2 x 2048 tokens, for the 127 KB of fused kernels); `minimal`
     (matmul outputs) keeps the block's input, q, k, v, attention output, projection, and the mlp's
-    outputs; `full` keeps the block's input. The residual stream is whole on every tensor rank
+    outputs; `full` keeps the block's input; `offload` keeps two layers' input, q, k and v, the rest
+    being with the host. The residual stream is whole on every tensor rank
     unless sequence_parallel cuts it.
     """
     arch, z, size = at.arch, at.sizes, at.element_bytes
     residual = arch.embed / at.residual_shards
+    if remat is Remat.OFFLOAD:
+        # Two layers' worth at a time: one leaves or comes while another is worked on.
+        return 2.0 * offloaded_bytes_per_token(at) / z.layers
     if remat is Remat.FULL:
         return size * residual
     heads = 2.0 * arch.heads * arch.head_dim / z.tensor
@@ -153,14 +162,26 @@ def activation_bytes_per_token(at: Setting, remat: Remat) -> FloatColumn:
     sums = 4.0 * arch.heads / z.tensor
     if remat is Remat.MINIMAL:
         return size * (3.0 * residual + heads + keys + arch.mlp_inputs * mlp) + sums
+    if at.compiled:
+        # Before and after the rotary embedding, the norms' fp32 inputs, and the activation's slope.
+        heads, keys = 1.5 * heads, 2.0 * keys
+        return size * (6.0 * residual + heads + keys + (arch.mlp_inputs + 2.0) * mlp) + sums
     return size * (4.0 * residual + heads + keys + (arch.mlp_inputs + 1.0) * mlp) + sums
 
 
 def _saved(at: Setting) -> FloatColumn:
-    """`T × L ÷ p × microbatches in flight × bytes a token and layer`."""
+    """`T × L ÷ p × microbatches in flight × bytes a token and layer`, of the first stage.
+
+    A compiler's pipeline is a loop that is differentiated whole: every microbatch's activations
+    wait for the backward pass, those of the bubble too. The last stage has fewer in flight and the
+    logits; the sum of both stands here, because measured peaks of pipelines are nearer to it than
+    to the larger of the two (nanotron's 1F1B: +3% against -20% with 4 stages and more).
+    """
     z = at.sizes
     options = [activation_bytes_per_token(at, remat) for remat in REMATS]
-    return z.tokens * z.layers * z.in_flight * np.choose(at.table.remat, options)
+    loop = np.where(z.pipeline > 1.0, z.microbatches + z.pipeline - 1.0, 1.0)
+    in_flight = loop if at.compiled else z.in_flight
+    return z.tokens * z.layers * in_flight * np.choose(at.table.remat, options)
 
 
 def _layer_work(at: Setting) -> FloatColumn:
@@ -172,7 +193,7 @@ def _layer_work(at: Setting) -> FloatColumn:
     """
     arch, z, size = at.arch, at.sizes, at.element_bytes
     whole = activation_bytes_per_token(at, Remat.NONE)
-    recomputed = at.by_remat({Remat.NONE: 0.0, Remat.MINIMAL: 0.5, Remat.FULL: 1.0}) * whole
+    recomputed = at.by_remat(_RECOMPUTED) * whole
     mlp = arch.mlp_inputs * arch.active_mlp_width / z.tensor
     gradients = 0.75 * size * (2.0 * arch.embed / at.residual_shards + mlp)
     keys = np.where(z.context > 1.0, 2.0 * arch.kv_elements_per_layer / z.kv_tensor, 0.0)

@@ -31,7 +31,10 @@ def bubble(at: Setting) -> FloatColumn:
 
 def stage_transfer_bytes(at: Setting) -> FloatColumn:
     """Bytes that a stage sends in one microbatch: `2 × T × embed × v`, activations forward and
-    their gradients back, at every chunk's border; cut over tensor under sequence_parallel.
+    their gradients back, at every chunk's border; cut over tensor under sequence_parallel, and on
+    GPUs always.
     """
     sent = 2.0 * at.sizes.tokens * at.arch.embed * at.element_bytes * chunks(at.table)
-    return np.where(at.sizes.pipeline > 1.0, sent / at.residual_shards, 0.0)
+    # On GPUs tensor ranks send a part each, gathered inside the domain (arXiv 2104.04473, 4.1).
+    shards = np.where(at.links.switched, at.sizes.tensor, at.residual_shards)
+    return np.where(at.sizes.pipeline > 1.0, sent / shards, 0.0)

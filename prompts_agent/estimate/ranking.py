@@ -20,6 +20,7 @@ __all__ = [
     "diverse_top",
     "doublings",
     "fit_class",
+    "fit_probability",
     "order",
     "tie_reason",
 ]
@@ -30,6 +31,7 @@ FloatColumn = NDArray[np.float64]
 FITS, MAY_FIT, TOO_LARGE = 0, 1, 2
 # Layouts closer than this are tied: repeated runs of one layout differ as much.
 _TIE = 0.01
+_Z95 = 1.645
 
 
 def fit_class(estimates: Estimates, hbm_bytes: float) -> IntColumn:
@@ -41,6 +43,18 @@ def fit_class(estimates: Estimates, hbm_bytes: float) -> IntColumn:
         FITS,
         np.where(estimates.hbm_bytes <= hbm_bytes, MAY_FIT, TOO_LARGE),
     )
+
+
+def fit_probability(estimates: Estimates, hbm_bytes: float) -> FloatColumn:
+    """Chance that the need is within `hbm_bytes`, float64[n], from the 90% interval as a lognormal.
+
+    An interval that ends at the limit gives 95%, an estimate at the limit 50%. The normal
+    distribution is taken as a logistic of 1.702 z (Bowling et al., 2009), which is 1% off at most.
+    """
+    over = estimates.hbm_high_bytes / estimates.hbm_bytes
+    spread = np.maximum(np.log(np.maximum(over, 1.0)) / _Z95, 1e-6)
+    z = np.log(hbm_bytes / estimates.hbm_bytes) / spread
+    return np.asarray(1.0 / (1.0 + np.exp(-1.702 * np.clip(z, -30.0, 30.0))))
 
 
 def doublings(table: LayoutTable, baseline: Layout | None) -> FloatColumn:
@@ -82,14 +96,20 @@ def order(
     hbm_bytes: float,
     objective: Objective,
     baseline: Layout | None = None,
+    preference: FloatColumn | None = None,
 ) -> IntColumn:
-    """Row indices, best first: by fit class, then by the objective, ties under 1% by `tie_reason`'s
-    rules (fewer axes, smaller tensor, nearer to the baseline, then the plain order of degrees).
+    """Row indices, best first: what is too large last, then by objective × exp(preference) ÷ the
+    probability that the layout fits (what does not fit yields nothing), ties under 1% by
+    `tie_reason`'s rules (fewer axes, smaller tensor, nearer to the baseline, then the plain order
+    of degrees).
     """
-    fit = fit_class(estimates, hbm_bytes)
+    fit = (fit_class(estimates, hbm_bytes) == TOO_LARGE).astype(np.int64)
     bad = _badness(estimates, table, objective)
+    if objective is not Objective.FIT:
+        bad = bad / fit_probability(estimates, hbm_bytes)
+        bad = bad if preference is None else bad * np.exp(preference)
     group = np.zeros(len(table), dtype=np.int64)
-    for label in (FITS, MAY_FIT, TOO_LARGE):
+    for label in (0, 1):
         rows = np.flatnonzero(fit == label)
         group[rows] = _tied_groups(bad[rows])
     degrees = np.stack([table.size(axis) for axis in Axis], axis=1)

@@ -70,7 +70,8 @@ def _decode_step(
     touched = touched_experts(arch.experts, arch.experts_per_token, micro * z.expert)
     expert = arch.expert_layer_parameters * touched / max(arch.experts, 1)
     dense = arch.attention_layer_parameters * groups + arch.dense_mlp_layer_parameters
-    held = z.layers * (dense / z.tensor + expert / (z.expert * z.expert_tensor))
+    expert = expert / (z.expert * z.expert_tensor * constants.serving_expert_efficiency)
+    held = z.layers * (dense / z.tensor + expert)
     held = held + arch.vocab * arch.embed / (z.tensor * z.pipeline)
     hbm = at.chip.hbm_bandwidth_bytes_per_s * constants.serving_hbm_efficiency
     weights = dtype_bytes(at.workload.precision.weights) * held / hbm

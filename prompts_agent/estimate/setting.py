@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts_agent.estimate.architecture import Architecture, architecture
-from prompts_agent.estimate.calibration import Calibration, Constants
+from prompts_agent.estimate.calibration import Calibration, Constants, Stack
 from prompts_agent.estimate.links import Links, links
 from prompts_agent.estimate.sizes import Sizes, dtype_bytes, sizes
+from prompts_agent.estimate.stack import stack_of
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.hardware.chip import Chip
 from prompts_agent.layout.layout import Remat
@@ -36,8 +37,12 @@ class Setting:
 
     @property
     def element_bytes(self) -> float:
-        """Bytes of one activation, or of one weight as a matmul reads it in training."""
-        return dtype_bytes(self.workload.precision.compute)
+        """Bytes of one activation, or of one weight as it travels in training.
+
+        Matmuls of 8 or 4 bits cast their inputs on the way: what lies between them, and what
+        collectives carry, stays at 16 bits (Transformer Engine, AQT).
+        """
+        return max(dtype_bytes(self.workload.precision.compute), 2.0)
 
     @property
     def hbm_bytes_per_s(self) -> float:
@@ -54,6 +59,30 @@ class Setting:
         return float(max(peaks.values()))
 
     @property
+    def wide_flops_per_s(self) -> float:
+        """Peak for what stays at 16 bits where matmuls are narrower: attention and logits."""
+        peaks = self.chip.peak_flops
+        if dtype_bytes(self.workload.precision.compute) >= 2.0:
+            return self.peak_flops_per_s
+        return float(peaks.get("bf16") or peaks.get("fp16") or self.peak_flops_per_s)
+
+    @property
+    def narrow_share(self) -> float:
+        """`low_precision_efficiency` where matmuls are of 8 or 4 bits, else 1."""
+        narrow = dtype_bytes(self.workload.precision.compute) < 2.0
+        return self.constants.low_precision_efficiency if narrow else 1.0
+
+    @property
+    def compiled(self) -> bool:
+        """XLA compiles the step: TPUs, and GPUs whose workload names no other software."""
+        return self.chip.platform == "tpu" or self.stack == "xla"
+
+    @property
+    def stack(self) -> Stack | None:
+        """The training software; see `stack_of`."""
+        return stack_of(self.workload)
+
+    @property
     def residual_shards(self) -> FloatColumn:
         """Over how many tensor ranks the residual stream is cut: all under sequence_parallel."""
         return np.where(self.table.sequence_parallel, self.sizes.tensor, 1.0)
@@ -66,13 +95,16 @@ class Setting:
 def setting(table: LayoutTable, workload: Workload, calibration: Calibration) -> Setting:
     """The setting of every row of `table`."""
     chip = find_chip(workload.topology.chip)
-    constants = calibration.constants(chip.platform)
+    kind = chip.name if workload.phase.is_training else None
+    constants = calibration.constants(chip.platform, stack_of(workload), kind)
     arch = architecture(workload.model)
     return Setting(
         table=table,
         workload=workload,
         arch=arch,
-        sizes=sizes(table, arch, sequence=workload.sequence),
+        sizes=sizes(
+            table, arch, sequence=workload.sequence, serving=not workload.phase.is_training
+        ),
         chip=chip,
         links=links(table, workload.topology, chip, constants),
         constants=constants,

@@ -57,7 +57,9 @@ class Sizes:
     """Copies of one expert's weights, over which its optimizer state may be cut (ZeRO-1)."""
     expert_tensor: FloatColumn
     """Over how many tensor ranks one expert is cut: all of them where expert is a factor of the
-    mesh, none where it divides the other ranks (Megatron's expert tensor degree of 1)."""
+    mesh. Where it divides the other ranks: in training none (Megatron's expert tensor degree of 1),
+    in serving the tensor ranks that expert leaves (vLLM: tensor 8 without expert parallelism cuts
+    every expert in 8, expert 8 leaves them whole)."""
     layers: FloatColumn
     """Layers of the fullest pipeline stage."""
     microbatches: FloatColumn
@@ -70,7 +72,7 @@ class Sizes:
     """Over how many ranks the keys and values are cut: tensor ranks beyond kv_heads hold copies."""
 
 
-def sizes(table: LayoutTable, arch: Architecture, *, sequence: int) -> Sizes:
+def sizes(table: LayoutTable, arch: Architecture, *, sequence: int, serving: bool = False) -> Sizes:
     """`Sizes` of every row for sequences of `sequence` tokens.
 
     Pipeline: 1F1B keeps min(stages, microbatches) microbatches on the first stage; the interleaved
@@ -87,6 +89,7 @@ def sizes(table: LayoutTable, arch: Architecture, *, sequence: int) -> Sizes:
     microbatches = table.gradient_accumulation.astype(np.float64)
     interleaved = table.schedule == SCHEDULES.index(PipelineSchedule.INTERLEAVED)
     chunks = np.maximum(table.virtual_stages.astype(np.float64), 1.0)
+    parts = np.where(interleaved, chunks, 1.0)
     extra = np.where(interleaved, 1.0 + (pipeline - 1.0) / (pipeline * chunks), 1.0)
     return Sizes(
         data=data,
@@ -100,8 +103,10 @@ def sizes(table: LayoutTable, arch: Architecture, *, sequence: int) -> Sizes:
             divides, np.minimum(shared, np.maximum(ranks, 1.0)), shared
         ),
         expert_data=np.where(divides, np.maximum(ranks, 1.0), data),
-        expert_tensor=np.where(divides, 1.0, tensor),
-        layers=np.ceil(arch.layers / pipeline),
+        expert_tensor=np.where(
+            divides, np.maximum(tensor / expert, 1.0) if serving else 1.0, tensor
+        ),
+        layers=np.ceil(arch.layers / (pipeline * parts)) * parts,
         microbatches=microbatches,
         in_flight=np.where(pipeline > 1.0, np.minimum(pipeline, microbatches) * extra, 1.0),
         tokens=table.microbatch * (sequence / context),

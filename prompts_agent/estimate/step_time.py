@@ -31,7 +31,8 @@ def step_time(at: Setting, memory_terms: dict[str, FloatColumn]) -> dict[str, Fl
 
     `matmul_s`, `attention_s`, `elementwise_s`, `logits_s` and the `*_exposed_s` are summed over the
     microbatches, and so is `launch_s`, what layers wait for launches; `bubble_s` is the pipeline's
-    idle time over those; `data_exposed_s`, `optimizer_s` and `overhead_s` come once a step.
+    idle time over those; `data_exposed_s`, `optimizer_s` and `overhead_s` come once a step, and
+    `straggler_s` is what the slowest of all devices adds to the whole.
     """
     work = _compute_terms(at)
     under = np.sum(list(work.values()), axis=0)
@@ -41,7 +42,10 @@ def step_time(at: Setting, memory_terms: dict[str, FloatColumn]) -> dict[str, Fl
     each = {**work, **waits, "launch_s": launch}
     steps = {name: at.sizes.microbatches * value for name, value in each.items()}
     idle = at.sizes.microbatches * (busy + launch) * bubble(at)
-    return {**steps, "bubble_s": idle, **_once_terms(at, memory_terms, under)}
+    terms = {**steps, "bubble_s": idle, **_once_terms(at, memory_terms, under)}
+    whole = np.sum(list(terms.values()), axis=0)
+    doublings = np.log2(at.workload.topology.devices)
+    return {**terms, "straggler_s": at.constants.straggle * doublings * whole}
 
 
 def _compute_terms(at: Setting) -> dict[str, FloatColumn]:
@@ -50,12 +54,21 @@ def _compute_terms(at: Setting) -> dict[str, FloatColumn]:
         "attention_s": compute.attention_s(at),
         "elementwise_s": compute.elementwise_s(at),
     }
-    logits = compute.logits_s(at)
-    # The last stage has the logits and, in a balanced pipeline, that many layers fewer: every stage
-    # pays its share, unless the logits alone take longer than a stage.
-    rest = logits - np.sum(list(layers.values()), axis=0)
-    shared = np.where(at.sizes.pipeline > 1.0, logits / at.sizes.pipeline, logits)
-    return {**layers, "logits_s": np.maximum(shared, rest)}
+    return {**layers, "logits_s": _logits_on_path(at, np.sum(list(layers.values()), axis=0))}
+
+
+def _logits_on_path(at: Setting, stage_s: FloatColumn) -> FloatColumn:
+    """Time of the logits that the pipeline waits for.
+
+    Without stages all of it. On TPUs every stage's devices share the logits, outside the pipeline.
+    On GPUs the last stage has them besides its layers, of which it may have fewer than the others:
+    61 layers in 16 stages are 4 a stage and 1 in the last, which leaves 3 layers' time for them.
+    """
+    logits, z = compute.logits_s(at), at.sizes
+    if not at.links.switched:
+        return np.asarray(logits / z.pipeline)
+    spare = z.pipeline * z.layers - at.arch.layers
+    return np.where(z.pipeline > 1.0, np.maximum(logits - spare * stage_s / z.layers, 0.0), logits)
 
 
 def _exposed_terms(at: Setting, under: FloatColumn) -> dict[str, FloatColumn]:
@@ -63,12 +76,14 @@ def _exposed_terms(at: Setting, under: FloatColumn) -> dict[str, FloatColumn]:
     tensor_overlap = np.where(
         at.table.sequence_parallel, constants.tensor_overlap_sharded, constants.tensor_overlap
     )
+    sends = collectives.send_s(at.links, Axis.PIPELINE, stage_transfer_bytes(at))
     return {
         "fsdp_exposed_s": exposed_s(collectives.fsdp_s(at), constants.fsdp_overlap, under),
         "tensor_exposed_s": exposed_s(collectives.tensor_s(at), tensor_overlap, under),
         "context_exposed_s": exposed_s(collectives.context_s(at), constants.context_overlap, under),
         "expert_exposed_s": exposed_s(collectives.expert_s(at), constants.expert_overlap, under),
-        "pipeline_exposed_s": collectives.send_s(at.links, Axis.PIPELINE, stage_transfer_bytes(at)),
+        "pipeline_exposed_s": exposed_s(sends, constants.pipeline_overlap, under),
+        "host_exposed_s": exposed_s(compute.host_s(at), 1.0, under),
     }
 
 

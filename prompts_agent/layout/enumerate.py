@@ -230,10 +230,12 @@ def _may(value: int, allowed: Sequence[int]) -> bool:
 
 
 def _chunks(pipeline: int, space: Space) -> list[int]:
-    """Chunks per stage: 1, and with a pipeline every number that divides the stage's layers."""
+    """Chunks per stage: 1, and with a pipeline every number that divides the fullest stage's
+    layers.
+    """
     if pipeline == 1:
         return [1]
-    wanted = divisors(space.model.layers // pipeline)
+    wanted = divisors(-(-space.model.layers // pipeline))
     return [v for v in wanted if v == 1 or _may(v, space.virtual_stages)]
 
 

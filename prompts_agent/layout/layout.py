@@ -24,6 +24,9 @@ class Remat(StrEnum):
     """Matmul outputs are kept, the rest is recomputed."""
     FULL = "full"
     """Only each layer's input is kept; the forward pass runs twice."""
+    OFFLOAD = "offload"
+    """Each layer's input, queries, keys and values go to the host's memory and come back for the
+    backward pass; the rest is recomputed."""
 
 
 class PipelineSchedule(StrEnum):

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
-from prompts_agent.layout.rule import BoolColumn, IntColumn, Rule, Words, multiple, truth
+from prompts_agent.layout.rule import (
+    BoolColumn,
+    IntColumn,
+    Rule,
+    Words,
+    factors,
+    multiple,
+    truth,
+)
 from prompts_agent.layout.space import Space
 from prompts_agent.layout.table import LayoutTable
 
@@ -191,25 +201,49 @@ def _experts_words(layout: Layout, space: Space) -> Words:
     return multiple(f"{experts} experts", experts, {"expert": expert})
 
 
+def _cut_evenly(parts: IntColumn, space: Space) -> BoolColumn:
+    """Layers are a multiple of the parts; with uneven stages the last may have fewer, not none.
+
+    61 layers in 16 parts: 4 each and 1 in the last. In 32 parts: 2 each leaves the last without.
+    """
+    layers = space.model.layers
+    if not space.uneven_stages:
+        return truth(layers % parts == 0)
+    return truth((parts - 1) * -(-layers // parts) < layers)
+
+
+def _cut_words(what: str, by: dict[str, int], space: Space) -> Words:
+    layers, parts = space.model.layers, math.prod(by.values())
+    words = multiple(f"{layers} {what}", layers, by)
+    if not space.uneven_stages or layers % parts == 0:
+        return words
+    most = -(-layers // parts)
+    rest = layers - (parts - 1) * most
+    return words._replace(
+        text=f"{layers} {what} ÷ {factors(by)}: {most} in each part, {max(rest, 0)} in the last",
+        cure="Use fewer parts, so that the last has layers too.",
+    )
+
+
 def _layers(table: LayoutTable, space: Space) -> BoolColumn:
-    return truth(space.model.layers % table.size(Axis.PIPELINE) == 0)
+    stages = table.size(Axis.PIPELINE)
+    return _cut_evenly(stages, space)
 
 
 def _layers_words(layout: Layout, space: Space) -> Words:
-    layers = space.model.layers
-    words = multiple(f"{layers} layers", layers, {"pipeline": layout.mesh.size(Axis.PIPELINE)})
+    words = _cut_words("layers", {"pipeline": layout.mesh.size(Axis.PIPELINE)}, space)
     # With chunks, the rule about virtual stages has the finer cut.
     return words._replace(quiet=words.quiet or layout.virtual_stages > 1)
 
 
 def _chunks(table: LayoutTable, space: Space) -> BoolColumn:
-    return truth(space.model.layers % (table.size(Axis.PIPELINE) * table.virtual_stages) == 0)
+    return _cut_evenly(table.size(Axis.PIPELINE) * table.virtual_stages, space)
 
 
 def _chunks_words(layout: Layout, space: Space) -> Words:
-    layers, stages = space.model.layers, layout.mesh.size(Axis.PIPELINE)
+    stages = layout.mesh.size(Axis.PIPELINE)
     by = {"pipeline": stages, "virtual_stages": layout.virtual_stages}
-    words = multiple(f"{layers} layers", layers, by)
+    words = _cut_words("layers", by, space)
     return words._replace(quiet=layout.virtual_stages == 1)
 
 

@@ -13,7 +13,9 @@ from prompts_agent.layout.mesh import Axis, AxisSize, Mesh
 from prompts_agent.layout.table import KV_DTYPES
 from prompts_agent.workload.workload import Constraints, Phase, Precision
 
-__all__ = ["Surroundings", "complete_layout"]
+__all__ = ["Surroundings", "complete_layout", "open_knobs"]
+
+_BATCH = ("microbatch", "gradient_accumulation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,16 @@ def complete_layout(
             f"{batch['gradient_accumulation']} are assumed."
         )
     return layout.model_copy(update=batch), tuple(assumed)
+
+
+def open_knobs(knobs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The knobs that change a training step's time or memory and that `knobs` does not state.
+
+    Of microbatch and accumulation one decides the other.
+    """
+    named = ("remat", "sequence_parallel", "virtual_stages")
+    found = [name for name in named if name not in knobs]
+    return (*found, *(_BATCH if not set(_BATCH) & set(knobs) else ()))
 
 
 def _mesh(

@@ -7,6 +7,7 @@ import numpy as np
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.domains import domain_size, fill, fill_with_divided
 from prompts_agent.layout.layout import Layout, Remat
+from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.space import SERVING_AXES, Space
 from prompts_agent.layout.table import KV_DTYPES, LayoutTable
 from prompts_agent.workload.workload import Workload
@@ -32,9 +33,10 @@ def search_space(workload: Workload) -> Space:
         axes=constraints.axes if training or asked else SERVING_AXES,
         dcn_axes=constraints.dcn_axes,
         free_split=_splits_freely(workload),
+        uneven_stages=_cuts_unevenly(workload),
         min_degree=constraints.min_degree,
         max_degree=constraints.max_degree,
-        remat=constraints.remat or tuple(Remat),
+        remat=constraints.remat or _remats(workload),
         sequence_parallel=constraints.sequence_parallel or (False, True),
         weights_over_context=constraints.weights_over_context,
         expert_divides=constraints.expert_divides,
@@ -44,6 +46,21 @@ def search_space(workload: Workload) -> Space:
         max_gradient_accumulation=constraints.max_gradient_accumulation,
         kv_dtype=kv_dtype if kv_dtype in KV_DTYPES else KV_DTYPES[0],
     )
+
+
+def _remats(workload: Workload) -> tuple[Remat, ...]:
+    """Moving activations to the host is a policy of XLA on TPUs; trainers on GPUs have no such
+    switch, or a model's own.
+    """
+    on_tpu = find_chip(workload.topology.chip).platform == "tpu"
+    return tuple(remat for remat in Remat if on_tpu or remat is not Remat.OFFLOAD)
+
+
+def _cuts_unevenly(workload: Workload) -> bool:
+    """Trainers on GPUs that run each stage as a program of its own; a compiler's scan cannot."""
+    constraints = workload.constraints
+    own_stages = constraints.expert_divides or Axis.FSDP not in constraints.axes
+    return find_chip(workload.topology.chip).platform == "gpu" and own_stages
 
 
 def _splits_freely(workload: Workload) -> bool:

@@ -112,6 +112,8 @@ class Measured(Record):
     out_of_memory: bool = False
     comparable: bool = True
     """Everything but the layout was equal to the baseline's run."""
+    open_knobs: tuple[str, ...] = ()
+    """Knobs of `layout` that the source leaves open; the values there are assumed."""
     source: str
 
 

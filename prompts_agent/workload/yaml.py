@@ -18,7 +18,7 @@ from prompts_agent.layout.table import LayoutTable
 from prompts_agent.model.catalog import find_model
 from prompts_agent.model.hf_config import from_hf_config
 from prompts_agent.model.spec import ModelSpec
-from prompts_agent.workload.complete import Surroundings, complete_layout
+from prompts_agent.workload.complete import Surroundings, complete_layout, open_knobs
 from prompts_agent.workload.document import Document, KeyPath, read_document
 from prompts_agent.workload.form import KnobsForm, LayoutForm, MeasuredForm, WorkloadForm
 from prompts_agent.workload.problems import readable
@@ -138,6 +138,7 @@ def _measured(form: KnobsForm | None, layout: Layout | None, source: str) -> Mea
     measured = form.measured or MeasuredForm()
     values = measured.model_dump() | {"source": measured.source or source, "layout": layout}
     values["out_of_memory"] = measured.out_of_memory or out_of_memory
+    values["open_knobs"] = open_knobs(form.knobs())
     return Measured(**values)
 
 

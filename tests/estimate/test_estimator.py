@@ -44,7 +44,7 @@ def test_one_row_and_many_rows_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = estimate(table, WORK)
     assert (whole.step_time_s == pieces.step_time_s).all()
     one = estimate(LayoutTable.of([table.row(3)]), WORK)
-    assert one.step_time_s[0] == whole.step_time_s[3]
+    assert one.step_time_s[0] == pytest.approx(whole.step_time_s[3], rel=1e-12)
     assert one.hbm_bytes[0] == whole.hbm_bytes[3]
 
 

@@ -11,7 +11,10 @@ from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.units import GIB
-from prompts_agent.workload.workload import Phase, Precision
+from prompts_agent.workload.workload import Constraints, Phase, Precision
+
+# A trainer of its own, not a compiler's: what is kept is what its kernels read.
+EAGER = Constraints(axes=(Axis.PIPELINE, Axis.DATA, Axis.FSDP, Axis.TENSOR), expert_divides=True)
 
 # llama2-7B has 6738415616 parameters, of which 65 norms of 4096 are whole on every device.
 NORMS = 65 * 4096
@@ -63,9 +66,25 @@ def test_remat_none_keeps_what_the_backward_pass_reads() -> None:
     # Per token and layer: 4 residuals, q k v and attention output (4 × 4096), gate, up and their
     # product (3 × 11008), 2 bytes each, and 32 fp32 row sums.
     per_token = 2 * (4 * 4096 + 4 * 4096 + 3 * 11008) + 4 * 32
-    work = job()
-    terms = memory(table(work, {"fsdp": 16}, remat=Remat.NONE), work)
+    work = job("llama2-7b", "h100:2x8", constraints=EAGER)
+    terms = memory(table(work, {"data": 16}, remat=Remat.NONE), work)
     assert terms["activations"][0] == pytest.approx(4096 * 32 * per_token)
+
+
+def test_a_compiler_keeps_more_under_remat_none() -> None:
+    # 6 residuals, q and the attention's output one and a half times, k and v twice, gate, up,
+    # product and slope: 2 × (6 × 4096 + 3 × 4096 + 4 × 1024 + 4 × 12288) + 128 = 180,352 bytes for
+    # qwen3-8b; XLA's report has 183 KB.
+    work = job("qwen3-8b", "v6e:2x4", batch=8, sequence=2048)
+    terms = memory(table(work, {"fsdp": 8}, remat=Remat.NONE), work)
+    assert terms["activations"][0] == pytest.approx(2048 * 36 * 180_352)
+
+
+def test_offload_keeps_two_layers_of_inputs_queries_keys_and_values() -> None:
+    # llama3-8b: 2 × (4096 + 4096 + 2 × 1024) = 20,480 bytes a token and layer.
+    work = job("llama3-8b", "v6e:2x4", batch=24, sequence=8192)
+    found = memory(table(work, {"fsdp": 8}, microbatch=3, remat=Remat.OFFLOAD), work)
+    assert found["activations"][0] == pytest.approx(3 * 8192 * 2 * 20_480)
 
 
 def test_residuals_are_whole_on_tensor_ranks_unless_sequence_parallel() -> None:
@@ -78,16 +97,23 @@ def test_residuals_are_whole_on_tensor_ranks_unless_sequence_parallel() -> None:
 
 def test_a_1f1b_pipeline_holds_as_many_microbatches_as_stages() -> None:
     # 4 stages of 8 layers, 4 in flight: as much as one microbatch through 32 layers.
-    work = job()
+    work = job("llama2-7b", "h100:2x8", constraints=EAGER)
     terms = memory(table(work, {"pipeline": 4, "fsdp": 4}, gradient_accumulation=8), work)
     assert terms["activations"][0] == pytest.approx(GIB)
     few = memory(table(work, {"pipeline": 4, "fsdp": 4}, gradient_accumulation=2), work)
     assert few["activations"][0] == pytest.approx(GIB / 2)
 
 
+def test_a_compiler_s_pipeline_holds_every_microbatch() -> None:
+    # 4 stages of 8 layers, 8 microbatches and 3 of the bubble: 11 × a quarter of GIB.
+    work = job()
+    terms = memory(table(work, {"pipeline": 4, "fsdp": 4}, gradient_accumulation=8), work)
+    assert terms["activations"][0] == pytest.approx(11 * GIB / 4)
+
+
 def test_interleaved_stages_hold_more_by_the_warm_up() -> None:
     # arXiv 2205.05198, section 4.2.1: 1 + (p - 1)/(p m) with p = 4 stages and m = 2 chunks.
-    work = job()
+    work = job("llama2-7b", "h100:2x8", constraints=EAGER)
     terms = memory(
         table(
             work,

@@ -79,14 +79,15 @@ def test_case_4_the_meshes_that_ran_out_of_memory_are_too_large_and_not_proposed
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_the_published_step_time_is_within_the_interval_of_the_baseline(number: int) -> None:
-    # Case 2 gives neither batch nor sequence, case 4 no baseline on this slice.
+def test_the_published_step_time_is_within_35_percent_of_the_baseline(number: int) -> None:
+    # Case 2 gives neither batch nor sequence, case 4 no baseline on this slice; in case 1 and 3 the
+    # models are stand-ins of the published size.
     work = case(number)
     assert work.baseline is not None
     assert work.baseline_measured is not None
     assert work.baseline_measured.step_time_s is not None
     found = estimate(LayoutTable.of([work.baseline]), work)
-    assert found.low_s[0] < work.baseline_measured.step_time_s < found.high_s[0]
+    assert abs(np.log(found.step_time_s[0] / work.baseline_measured.step_time_s)) < 0.35
 
 
 @pytest.mark.parametrize("number", CASES)

@@ -16,6 +16,7 @@ from prompts_agent.estimate.ranking import (
     diverse_top,
     doublings,
     fit_class,
+    fit_probability,
     order,
     tie_reason,
 )
@@ -57,8 +58,20 @@ def test_fit_has_three_classes() -> None:
     assert list(fit_class(found, 100.0)) == [FITS, MAY_FIT, TOO_LARGE, TOO_LARGE]
 
 
-def test_what_surely_fits_comes_before_what_may_however_fast() -> None:
-    assert ranked(estimates([9.0, 1.0, 5.0, 0.1], [50.0, 95.0, 50.0, 150.0])) == [2, 0, 1, 3]
+def test_time_is_weighed_by_the_chance_to_fit_and_what_is_too_large_comes_last() -> None:
+    # 95 of 100 with an interval of ±10%: z = ln(1/0.95) ÷ (ln 1.1 ÷ 1.645) = 0.885, 82% by the
+    # logistic; 1 s ÷ 0.82 = 1.22 s stands before 1.25 s and behind 1.2 s.
+    assert ranked(estimates([1.2, 1.0, 1.25, 0.1], [50.0, 95.0, 50.0, 150.0])) == [0, 1, 2, 3]
+
+
+def test_an_estimate_at_the_limit_fits_in_half_of_the_cases() -> None:
+    found = fit_probability(estimates([1.0] * 4, [100.0, 50.0, 200.0, 100 / 1.1]), 100.0)
+    assert found == pytest.approx([0.5, 1.0, 0.0, 0.943], abs=0.001)
+
+
+def test_a_preference_shifts_the_order_and_not_the_times() -> None:
+    found = estimates([1.0, 1.05, 1.2, 1.3], [1.0] * 4)
+    assert ranked(found, preference=np.array([0.1, 0.0, 0.0, 0.0]))[:2] == [1, 0]
 
 
 def test_a_tie_under_one_percent_prefers_fewer_axes_then_smaller_tensor() -> None:
