@@ -136,12 +136,29 @@ def _sharding(layout: Layout) -> list[str]:
 
 
 def _pipeline(layout: Layout, facts: JobFacts) -> list[str]:
+    uneven = _uneven(layout, facts)
+    if uneven is not None:
+        return [f"--pipeline-model-parallel-layout '{uneven}'"]
     if layout.schedule is not PipelineSchedule.INTERLEAVED or layout.virtual_stages == 1:
         return []
     if facts.model is None:
         return [f"--num-virtual-stages-per-pipeline-rank {layout.virtual_stages}"]
     chunks = layout.mesh.size(Axis.PIPELINE) * layout.virtual_stages
     return [f"--num-layers-per-virtual-pipeline-stage {facts.model.layers // chunks}"]
+
+
+def _uneven(layout: Layout, facts: JobFacts) -> str | None:
+    """The layers of every chunk, where they do not come out even; the last chunk has fewer.
+
+    61 layers over 16 stages: `Etttt|(tttt|)*14tL`, with the embedding first and the loss last.
+    """
+    chunks = layout.mesh.size(Axis.PIPELINE) * layout.virtual_stages
+    if facts.model is None or chunks == 1 or facts.model.layers % chunks == 0:
+        return None
+    most = -(-facts.model.layers // chunks)
+    rest = facts.model.layers - (chunks - 1) * most
+    between = f"({'t' * most}|)*{chunks - 2}" if chunks > 2 else ""
+    return f"E{'t' * most}|{between}{'t' * rest}L"
 
 
 def _check(layout: Layout) -> str:

@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 import pytest
-from emit_build import MOE, job, layout
+from emit_build import DENSE, MOE, job, layout
 
 from prompts_agent.emit.registry import emit
 from prompts_agent.errors import LayoutError
@@ -109,6 +109,14 @@ def test_interleaved_pipeline_counts_layers_a_chunk() -> None:
     knobs = {"gradient_accumulation": 4, "schedule": "interleaved", "virtual_stages": 2}
     # 8 layers ÷ (2 stages × 2 chunks)
     assert flags(layout(knobs, pipeline=2, data=4))["num_layers_per_virtual_pipeline_stage"] == 2
+
+
+def test_uneven_stages_are_written_out() -> None:
+    # 7 layers over 4 stages: 2, 2, 2 and 1.
+    model = DENSE.model_copy(update={"layers": 7})
+    of = layout({"gradient_accumulation": 4}, pipeline=4, data=2)
+    text = emit(of, job(model=model, hardware="h100:1x8"), "megatron").text
+    assert "--pipeline-model-parallel-layout 'Ett|(tt|)*2tL'" in text
 
 
 def test_ranks_fill_nodes_from_the_inside() -> None:
