@@ -34,6 +34,7 @@ from prompts_agent.compile.refusal import Refusal, read_refusal
 from prompts_agent.compile.request import Request, key_of
 from prompts_agent.compile.target import target_of
 from prompts_agent.compile.toolchain import Toolchain, find_toolchain, how_to_get
+from prompts_agent.compile.watch import Watch
 from prompts_agent.errors import HardwareError
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout
@@ -47,11 +48,6 @@ TIMEOUT_S = 600.0
 """tpu7x takes 80 CPU seconds to memory assignment; the rest is for machines under load."""
 
 _WORKER = "prompts_agent.compile.worker"
-_ASSIGNED = {
-    "tpu": ("after_optimizations_after_buffer_assignment.txt",),
-    "gpu": ("gpu_after_optimizations-memory-usage-report.txt", ".debug_options"),
-}
-"""Files that are there once memory is assigned, written after those that say how."""
 _KEPT = (Outcome.FITS, Outcome.DOES_NOT_FIT, Outcome.REFUSED)
 """Answers that the same compiler would give again."""
 
@@ -143,7 +139,7 @@ def _compiled(
         run = run_child(
             _WORKER,
             directory,
-            done=lambda: _done(directory, request.target.platform),
+            done=Watch(directory, request.target.platform),
             timeout_s=timeout_s,
             memory_limit_bytes=request.memory_limit_bytes,
         )
@@ -161,12 +157,6 @@ def _compiled(
         }
     )
     return _judged(request, known, run, evidence)
-
-
-def _done(directory: Path, platform: str) -> bool:
-    if (directory / "result.json").exists():
-        return True
-    return all(find_file(directory / "dump", ending) for ending in _ASSIGNED[platform])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

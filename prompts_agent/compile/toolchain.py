@@ -15,7 +15,7 @@ __all__ = ["TESTED", "Toolchain", "find_toolchain", "how_to_get"]
 
 TESTED: dict[str, tuple[str, ...]] = {
     "jax": ("0.10.2", "0.12.0.1"),
-    "libtpu": ("0.0.42.1", "0.0.50.1"),
+    "libtpu": ("0.0.42.1", "0.0.50.1", "0.0.52"),
     "jax-cuda13-pjrt": ("0.10.2", "0.12.0.1"),
 }
 """Versions whose dumps the parsers were tested on. Dumps have no version of their own."""

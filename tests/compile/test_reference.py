@@ -69,7 +69,11 @@ MODELS: dict[str, dict[str, Any]] = {
 
 @cache
 def _run(*cases: str) -> list[dict[str, Any]]:
-    flags = "--xla_force_host_platform_device_count=8 --xla_llvm_disable_expensive_passes=true"
+    # The code is run once, so making it fast costs more than it saves.
+    flags = (
+        "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
+        "--xla_llvm_disable_expensive_passes=true"
+    )
     done = subprocess.run(
         [sys.executable, str(HERE / "run_reference.py")],
         input=f"[{','.join(cases)}]",
