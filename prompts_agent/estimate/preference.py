@@ -36,12 +36,17 @@ FEATURES: tuple[str, ...] = (
 
 def features(table: LayoutTable) -> FloatColumn:
     """float64[n, len(FEATURES)]."""
-    degrees = np.stack([table.size(axis) for axis in Axis], axis=1).astype(np.float64)
-    far = [list(Axis).index(axis) for axis in _FAR]
-    doubled = [list(Axis).index(axis) for axis in _DOUBLED]
-    return np.concatenate(
-        [degrees > 1.0, np.log2(degrees[:, doubled]), table.dcn[:, far] > 1], axis=1
-    )
+    return np.stack([_feature(table, name) for name in FEATURES], axis=1)
+
+
+def _feature(table: LayoutTable, name: str) -> FloatColumn:
+    axis, _, kind = name.rpartition("_")
+    degree = table.size(Axis(axis))
+    if kind == "used":
+        return np.asarray(degree > 1, dtype=np.float64)
+    if kind == "doublings":
+        return np.asarray(np.log2(degree), dtype=np.float64)
+    return np.asarray(table.dcn[:, list(Axis).index(Axis(axis))] > 1, dtype=np.float64)
 
 
 def preference(table: LayoutTable, workload: Workload, calibration: Calibration) -> FloatColumn:
@@ -50,7 +55,8 @@ def preference(table: LayoutTable, workload: Workload, calibration: Calibration)
     weights = calibration.preferences.get(stack, {}) if workload.phase.is_training else {}
     if not weights:
         return np.zeros(len(table))
-    column = np.array([weights.get(name, 0.0) for name in FEATURES])
-    bias = features(table) @ column
+    bias = np.zeros(len(table))
+    for name, weight in weights.items():
+        bias += weight * _feature(table, name)
     # 0.2 × (1 - e^(-x ÷ 0.2)): 0.05 stays 0.044, 0.25 becomes 0.143.
     return np.asarray(np.where(bias > 0.0, MOST * -np.expm1(-np.maximum(bias, 0.0) / MOST), bias))

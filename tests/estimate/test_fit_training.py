@@ -9,8 +9,9 @@ import pytest
 from estimate_build import job, layout, table
 
 from prompts_agent.estimate.as_run import as_run, as_run_choices
-from prompts_agent.estimate.calibration import load_calibration
+from prompts_agent.estimate.calibration import Calibration, load_calibration
 from prompts_agent.estimate.estimator import estimate
+from prompts_agent.estimate.fit_calibration import calibration_text, fit
 from prompts_agent.estimate.fit_points import loss, points_of, residuals
 from prompts_agent.estimate.fit_preference import TEMPERATURE, Choice, fit_preferences
 from prompts_agent.estimate.fit_training import START, cross_validated, fit_constants
@@ -131,3 +132,25 @@ def test_choices_against_the_faster_mesh_teach_a_preference() -> None:
 
 def test_nothing_adopted_teaches_nothing() -> None:
     assert fit_preferences([]) == {}
+
+
+def test_a_calibration_s_text_reads_back() -> None:
+    import yaml
+
+    known = load_calibration()
+    again = Calibration.model_validate(yaml.safe_load(calibration_text(known)))
+    assert again.preferences == known.preferences
+    kept, read = (
+        known.constants("gpu", "megatron", "gb200"),
+        again.constants("gpu", "megatron", "gb200"),
+    )
+    for name in type(kept).model_fields:
+        assert getattr(read, name) == pytest.approx(getattr(kept, name), rel=0.006), name
+
+
+def test_a_fit_of_everything_keeps_what_no_point_touches() -> None:
+    known = load_calibration()
+    found = fit([measured(16, 1.1)], start=known)
+    assert set(found.stacks) == {"tpu"}
+    assert found.calibration.stacks == known.stacks
+    assert found.calibration.step_time["tpu"] == found.stacks["tpu"].cross_validated
