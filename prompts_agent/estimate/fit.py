@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -34,6 +35,7 @@ __all__ = [
     "MeasuredStep",
     "compiled_cases",
     "compiled_residuals",
+    "fit",
     "load_measured",
     "peak_residuals",
     "ratio_residuals",
@@ -203,6 +205,15 @@ def peak_residuals(calibration: Calibration | None = None) -> FloatColumn:
             got = float(estimate(table, workload, calibration=calibration).hbm_bytes[0])
             errors.append(np.log(got / (case.memory_gb * GB)))
     return np.array(errors)
+
+
+def fit(workloads: Sequence[Workload]) -> Calibration:
+    """Training constants and preferences fitted to the measured rows of `workloads`; see
+    `fit_calibration.fit_plainly`.
+    """
+    from prompts_agent.estimate.fit_calibration import fit_plainly
+
+    return fit_plainly(workloads)
 
 
 def residuals_of(errors: FloatColumn, source: str) -> Residuals:

@@ -12,15 +12,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from prompts_agent.estimate.calibration import Calibration, Stack, load_calibration
-from prompts_agent.estimate.fit_points import points_of
+from prompts_agent.estimate.fit import residuals_of
+from prompts_agent.estimate.fit_points import points_of, residuals
 from prompts_agent.estimate.fit_preference import choice_of, fit_preferences
-from prompts_agent.estimate.fit_training import START, Fitted, cross_validated
+from prompts_agent.estimate.fit_training import START, Fitted, cross_validated, fit_constants
 from prompts_agent.estimate.stack import stack_of
 from prompts_agent.workload.workload import Workload
 from prompts_agent.workload.yaml import load_workload
 
-__all__ = ["FittedCalibration", "calibration_text", "fit"]
+__all__ = ["FittedCalibration", "calibration_text", "fit", "fit_plainly"]
 
 _DIGITS = 3
 
@@ -32,19 +35,14 @@ class FittedCalibration(NamedTuple):
     stacks: dict[str, Fitted]
 
 
-def fit(
-    workloads: Iterable[Workload],
-    sweeps: Iterable[Workload] = (),
-    *,
-    start: Calibration | None = None,
-) -> FittedCalibration:
-    """Fit to measured `workloads` (adopted and alternatives) and `sweeps` (workloads whose
-    alternatives differ in their layout alone), from `start`, by default what is shipped.
+def fit(workloads: Iterable[Workload], *, start: Calibration | None = None) -> FittedCalibration:
+    """Fit to measured `workloads` (adopted and alternatives; a sweep is a workload with many), from
+    `start`, by default what is shipped.
 
     Serving's and memory's constants stay; intervals of step times become the cross-validated ones.
     """
     given = list(workloads)
-    points = [*points_of(given), *points_of(sweeps, compared=True)]
+    points = points_of(given)
     known, found = start or load_calibration(), {}
     times = dict(known.step_time)
     for stack in START:
@@ -56,6 +54,22 @@ def fit(
         times[name] = fitted.cross_validated
     known = known.model_copy(update={"step_time": times})
     return FittedCalibration(_with_preferences(known, given), found)
+
+
+def fit_plainly(workloads: Iterable[Workload], *, start: Calibration | None = None) -> Calibration:
+    """The calibration that `fit` gives, without leaving families out: intervals are those of the
+    fit's own points, too narrow for other jobs.
+    """
+    given = list(workloads)
+    points, known = points_of(given), start or load_calibration()
+    times = dict(known.step_time)
+    for stack in START:
+        own = [point for point in points if point.stack == stack]
+        if own:
+            known = fit_constants(own, known, stack, passes=1)
+            missed = np.concatenate([residuals(point, known) for point in own])
+            times[_key(stack)] = residuals_of(missed, "fitted on the same points")
+    return _with_preferences(known.model_copy(update={"step_time": times}), given)
 
 
 def calibration_text(calibration: Calibration) -> str:

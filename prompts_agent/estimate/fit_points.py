@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
@@ -26,6 +27,10 @@ _KNEE = 0.3
 _RATIO_KNEE = 0.1
 # Runs of one workload that took this much longer than its best are left out as stalled.
 _STALLED = 2.2
+# Of a sweep so many runs, spread evenly over their times, and of one model on one chip so many
+# sweeps: the rest of a large collection says the same again.
+_RUNS = 24
+_SWEEPS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,26 +57,40 @@ class Point:
         return stack_of(self.workload)
 
 
-def points_of(workloads: Iterable[Workload], *, compared: bool = False) -> list[Point]:
-    """A point of every training workload with a measured time, adopted or alternative."""
-    found = []
+def points_of(workloads: Iterable[Workload]) -> list[Point]:
+    """A point of every training workload with a measured time, adopted or alternative.
+
+    Ratios count where three runs and more are comparable. Stalled runs are left out, and large
+    sweeps are thinned.
+    """
+    found: list[Point] = []
+    seen: Counter[tuple[str, str]] = Counter()
     for workload in workloads:
         runs = [m for m in _measured(workload) if _seconds(m, workload) is not None]
+        kind = (workload.model.name, workload.topology.chip)
         if not workload.phase.is_training or not runs:
             continue
-        seconds = np.array([_seconds(m, workload) for m in runs], dtype=np.float64)
-        kept = [m for m, s in zip(runs, seconds, strict=True) if s <= _STALLED * seconds.min()]
-        tables = [as_run_choices(m, workload) for m in kept]
-        found.append(
-            Point(
-                workload=workload,
-                rows=_joined(tables),
-                run=np.repeat(np.arange(len(tables)), [len(t) for t in tables]),
-                measured_s=seconds[seconds <= _STALLED * seconds.min()],
-                compared=compared and len(kept) > 1,
-            )
-        )
+        seen[kind] += len(runs) > 2
+        if len(runs) < 3 or seen[kind] <= _SWEEPS:
+            found.append(_point(workload, runs))
     return found
+
+
+def _point(workload: Workload, runs: list[Measured]) -> Point:
+    seconds = np.array([_seconds(run, workload) for run in runs], dtype=np.float64)
+    order = np.argsort(seconds, kind="stable")
+    order = order[seconds[order] <= _STALLED * seconds.min()]
+    if len(order) > _RUNS:
+        order = order[np.linspace(0, len(order) - 1, _RUNS).round().astype(np.int64)]
+    tables = [as_run_choices(runs[int(index)], workload) for index in order]
+    comparable = sum(runs[int(index)].comparable for index in order)
+    return Point(
+        workload=workload,
+        rows=_joined(tables),
+        run=np.repeat(np.arange(len(tables)), [len(t) for t in tables]),
+        measured_s=seconds[order],
+        compared=comparable > 2 and comparable == len(order),
+    )
 
 
 def residuals(point: Point, calibration: Calibration) -> FloatColumn:
@@ -106,8 +125,10 @@ def _huber(values: FloatColumn, knee: float) -> FloatColumn:
 
 
 def _measured(workload: Workload) -> list[Measured]:
+    """Adopted and alternatives; the adopted run once, where it stands among both."""
     adopted = workload.adopted.measured if workload.adopted is not None else None
-    return [*([adopted] if adopted is not None else []), *workload.alternatives]
+    also = [] if adopted is None or adopted in workload.alternatives else [adopted]
+    return [*also, *workload.alternatives]
 
 
 def _seconds(measured: Measured, workload: Workload) -> float | None:

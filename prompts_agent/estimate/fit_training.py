@@ -134,7 +134,7 @@ def cross_validated(
     there are none.
     """
     own = [point for point in points if point.stack == stack]
-    whole = fit_constants(own, start, stack)
+    whole = fit_constants(own, start, stack, passes=passes)
     apart = []
     for group in sorted({point.group for point in own}):
         rest = [point for point in own if point.group != group]
