@@ -57,9 +57,12 @@ def _remats(workload: Workload) -> tuple[Remat, ...]:
 
 
 def _cuts_unevenly(workload: Workload) -> bool:
-    """Trainers on GPUs that run each stage as a program of its own; a compiler's scan cannot."""
+    """Trainers on GPUs that run each stage as a program of its own; a compiler's scan cannot.
+
+    Such a trainer shows in that its axes are named: experts that divide, or fewer axes than all.
+    """
     constraints = workload.constraints
-    own_stages = constraints.expert_divides or Axis.FSDP not in constraints.axes
+    own_stages = constraints.expert_divides or set(constraints.axes) != set(Axis)
     return find_chip(workload.topology.chip).platform == "gpu" and own_stages
 
 
