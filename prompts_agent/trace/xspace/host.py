@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prompts_agent.trace.capture import HostEvent
 from prompts_agent.trace.hostevents import host_event_kind
@@ -134,10 +135,7 @@ class _HostReader:
         column = {name: stats.columns.get(name, absent) for name in _ALLOCATOR_STATS}
         number = {k: np.where(v == ABSENT, 0, v) for k, v in column.items()}
         held = number["bytes_allocated"] + number["bytes_reserved"]
-        owners = np.stack([column["allocator_name"], column["index_on_host"]], axis=1)
-        unique, inverse = np.unique(owners, axis=0, return_inverse=True)
-        for k, (name_id, index) in enumerate(unique.tolist()):
-            mine = inverse.reshape(-1) == k
+        for name_id, index, mine in _owners(column["allocator_name"], column["index_on_host"]):
             name = stats.text(name_id) or f"device {0 if index == ABSENT else index}"
             if _HOST_ALLOCATOR.search(name):
                 continue
@@ -148,3 +146,15 @@ class _HostReader:
             use.peak_with_reserved_bytes = max(use.peak_with_reserved_bytes, int(held[mine].max()))
             whole = held[mine] + number["bytes_available"][mine]
             use.capacity_bytes = max(use.capacity_bytes, int(whole.max()))
+
+
+def _owners(
+    name: NDArray[np.int64], index: NDArray[np.int64]
+) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
+    """Each pair that occurs, with its rows. A handful in thousands of rows: no sort is needed."""
+    left = np.ones(name.shape[0], np.bool_)
+    while left.any():
+        first = int(left.argmax())
+        mine = (name == name[first]) & (index == index[first])
+        yield int(name[first]), int(index[first]), mine
+        left &= ~mine
