@@ -99,6 +99,10 @@ def title(layout: Layout) -> str:
     return " × ".join(parts) if parts else "one device"
 
 
+_CLEARLY_FASTER = 1.02
+"""Repeated runs of one layout differ by one or two percent."""
+
+
 def headline(report: Report) -> str:
     """The answer in one sentence."""
     if report.abstained is not None and not report.proposals:
@@ -109,6 +113,9 @@ def headline(report: Report) -> str:
     gain, bounds = speedup(best.predicted)
     if best.predicted.speedup is not None:
         within = f" (90%: {bounds})" if bounds else ""
+        if best.predicted.speedup < _CLEARLY_FASTER:
+            # The whole range is what makes it worth a run; the middle alone would not.
+            return f"{title(best.layout)} may be faster: {gain} today's throughput{within}"
         return f"{title(best.layout)} is predicted at {gain} today's throughput{within}"
     time, bounds = step_time(best.predicted)
     if best.predicted.step_time_s is not None:

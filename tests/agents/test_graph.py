@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from prompts_agent.agents.critic.critic import criticise
 from prompts_agent.agents.critic.review import Objection, Review
 from prompts_agent.agents.graph import NODES, run_diagnosis, run_plan, run_profile
 from prompts_agent.agents.placeholders import placeholder_ids
+from prompts_agent.agents.planner import decision
 from prompts_agent.agents.report import Report
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.agents.retriever import Cure, Retrieved
@@ -212,13 +214,25 @@ def test_a_structure_only_trace_with_a_target_is_planned_for_uncalibrated() -> N
     assert report.baseline.measured_step_time_s is None
 
 
-def test_todays_best_layout_is_kept() -> None:
+def test_todays_best_layout_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision, "WORTH_A_TRIAL", math.inf)
     best = run_plan(FLAGS.model_copy(update={"top": 1})).proposals[0].layout
     report = run_plan(DiagnoseRequest(workload=workload(baseline=best)))
     assert report.proposals == ()
     assert report.abstained is not None
     assert report.abstained.kind == "already_best"
     assert report.search is not None
+
+
+def test_layouts_that_the_estimate_cannot_tell_from_todays_are_for_trial() -> None:
+    best = run_plan(FLAGS.model_copy(update={"top": 1})).proposals[0].layout
+    report = run_plan(DiagnoseRequest(workload=workload(baseline=best)))
+    assert report.abstained is None
+    for proposal in report.proposals:
+        assert proposal.layout != best
+        assert proposal.predicted.speedup_low is not None
+        assert proposal.predicted.speedup_low < 1.0
+        assert any("may be no faster" in text for text in proposal.tradeoffs)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])

@@ -36,6 +36,8 @@ CAPTURE_AGAIN = (
     "Or capture again, a few steady steps on the real devices with device events and HLO: such a "
     "trace tells most of this by itself."
 )
+WORTH_A_TRIAL = 1.15
+"""The upper end of a gain at which an engineer would run another layout to see."""
 MIN_GAIN = 1.02
 """Speed-up over today's layout; repeated runs of one layout differ by one or two percent."""
 
@@ -86,10 +88,11 @@ def already_best(
     objective: Objective,
     findings: Sequence[Finding] = (),
 ) -> Abstention | None:
-    """An abstention where no candidate is predicted to beat today's layout by more than noise.
+    """An abstention where no candidate is predicted to beat today's layout by more than noise, and
+    none can by more than a trial is worth.
 
-    Where the point estimate is a gain, proposals are made even if its interval reaches today's;
-    they say so themselves.
+    Where the interval reaches further, the estimate cannot tell the layouts apart: proposals are
+    made, and say so themselves.
     """
     if found.today is None or not found.candidates:
         return None
@@ -99,12 +102,19 @@ def already_best(
     best = found.candidates[0]
     if candidates and gain(best, found.today, objective) > MIN_GAIN:
         return None
+    if objective is not Objective.FIT and _worth_a_trial(candidates):
+        return None
     return Abstention(
         kind="already_best",
         text="No legal layout that fits is predicted to beat today's by more than runs of one "
         f"layout differ.{_nearest(found, objective)}",
         next_steps=_instead(findings),
     )
+
+
+def _worth_a_trial(candidates: Sequence[Candidate]) -> bool:
+    highs = [candidate.predicted.speedup_high or 0.0 for candidate in candidates]
+    return max(highs, default=0.0) > WORTH_A_TRIAL
 
 
 def _nearest(found: Found, objective: Objective) -> str:
