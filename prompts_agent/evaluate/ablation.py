@@ -23,22 +23,27 @@ def _neutral(dumped: str) -> Calibration:
         }
         for platform, constants in calibration.platforms.items()
     }
-    return calibration.model_copy(update={"platforms": platforms})
+    learnt: dict[str, object] = {"stacks": {}, "chips": {}, "preferences": {}}
+    return calibration.model_copy(update={"platforms": platforms, **learnt})
 
 
 def uncalibrated(calibration: Calibration) -> Calibration:
     """The physics alone: every share of a data sheet's figure is 1, nothing overlaps, latencies,
-    overheads and margins are 0. The intervals stay those of the calibration.
+    overheads and margins are 0; nothing is known of any software or kind of chip, nor of what
+    people prefer. The intervals stay those of the calibration.
     """
     return _neutral(calibration.model_dump_json())
+
+
+_MARGINS = frozenset({"fragmentation", "workspace_bytes", "straggle", "expert_imbalance"})
 
 
 def _neutral_value(name: str, value: float) -> float:
     if name.endswith("efficiency"):
         return 1.0
-    if "overlap" in name or name == "fragmentation" or name.endswith(("_s", "half_extent")):
+    if "overlap" in name or name.endswith(("_s", "half_extent")):
         return 0.0
-    return 0.0 if name == "workspace_bytes" else value
+    return 0.0 if name in _MARGINS else value
 
 
 def unplaced(table: LayoutTable) -> LayoutTable:

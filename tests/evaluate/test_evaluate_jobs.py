@@ -197,6 +197,9 @@ def test_the_fitter_is_found_or_is_not_there() -> None:
 
 def test_without_calibration_only_physics_is_left() -> None:
     plain = uncalibrated(load_calibration())
+    # What was learnt of software, chips and people is gone too.
+    assert (plain.stacks, plain.chips, plain.preferences) == ({}, {}, {})
+    assert load_calibration().stacks
     for constants in plain.platforms.values():
         assert constants["matmul_efficiency"].value == 1.0
         assert constants["link_efficiency"].value == 1.0
