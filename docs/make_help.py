@@ -21,6 +21,8 @@ COMMANDS = (
     ("evaluate",),
     ("kb",),
     ("kb", "check"),
+    ("kb", "build"),
+    ("kb", "evaluate"),
     ("workloads",),
     ("workloads", "check"),
 )

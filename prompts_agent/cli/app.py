@@ -88,6 +88,8 @@ app.command("evaluate")(evaluate.evaluate)
 
 kb = typer.Typer(help="The knowledge base of recipes.", no_args_is_help=True, rich_markup_mode=None)
 kb.command("check")(knowledge.check)
+kb.command("build")(knowledge.build)
+kb.command("evaluate")(knowledge.evaluate)
 app.add_typer(kb, name="kb")
 
 files = typer.Typer(help="Workload files.", no_args_is_help=True, rich_markup_mode=None)

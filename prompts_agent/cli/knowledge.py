@@ -1,4 +1,4 @@
-"""`prompts kb check`: whether the recipes keep their rules."""
+"""`prompts kb`: check recipes, write their index, score their retrieval."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from prompts_agent.cli.problems import Fault, finish
 
-__all__ = ["check"]
+__all__ = ["build", "check", "evaluate"]
 
 
 def check(
@@ -29,3 +29,39 @@ def check(
     place = directory if directory is not None else data_directory("knowledge_base")
     faults = [Fault(p.file, p.value, p.rule, p.cure) for p in check_recipes(place)]
     finish(faults, f"recipes in {place}")
+
+
+def build(
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--cache",
+            metavar="DIR",
+            help="Where indexes are kept. Default: prompts/knowledge in the user's cache.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Write the index of the recipes, for a Chroma server to serve; print where it lies."""
+    from prompts_agent.cli.output import write_result
+    from prompts_agent.knowledge.library import load_recipes
+    from prompts_agent.knowledge.store import build as build_index
+
+    write_result(f"{build_index(load_recipes(), directory)}\n", None, force=False)
+
+
+def evaluate(
+    questions: Annotated[
+        Path, typer.Argument(metavar="QUESTIONS", help="A YAML file of questions and answers.")
+    ],
+) -> None:
+    """Score retrieval on questions: recall, MRR and nDCG of each way of ranking."""
+    from prompts_agent.cli.output import write_result
+    from prompts_agent.knowledge.library import load_recipes
+    from prompts_agent.knowledge.score import evaluate as score
+    from prompts_agent.knowledge.score import load_questions, render
+
+    asked, recipes = load_questions(questions), load_recipes()
+    halves = {half: tuple(q for q in asked if q.half == half) for half in ("tune", "final")}
+    found = {half: score(some, recipes) for half, some in halves.items() if some}
+    write_result(render(found | {"all": score(asked, recipes)}), None, force=False)

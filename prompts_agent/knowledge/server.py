@@ -1,8 +1,10 @@
 """A knowledge base on a Chroma server, shared by a team.
 
-    prompts kb build            writes <dir>/chroma
-    chroma run --path <dir>/chroma --port 8000
-    prompts diagnose ... --kb http://host:8000
+    prompts kb build            prints DIR
+    chroma run --path DIR/chroma --port 8000
+
+`ServerBase(url, token)` then stands in for the base of a run.
+
 
 The server's collection holds the recipes themselves (as JSON, checked again on arrival) and their
 vectors. What a query sends is its vector and its filter: phase, chip, architecture, findings, axes,

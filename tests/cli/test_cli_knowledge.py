@@ -1,0 +1,37 @@
+"""`prompts kb build` and `kb evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from prompts_agent.cli.app import app
+
+QUESTIONS = """
+- id: q1
+  half: tune
+  source: by hand
+  ask: {phase: pretrain, chip: v5e, architecture: [dense], findings: [input_bound]}
+  wants: [input-bound-is-not-sharding]
+"""
+
+
+def test_the_index_is_built_once_and_its_place_printed(tmp_path: Path) -> None:
+    first = CliRunner().invoke(app, ["kb", "build", "--cache", str(tmp_path)])
+    assert first.exit_code == 0, first.output
+    place = Path(first.stdout.strip())
+    assert place.parent == tmp_path
+    assert (place / "chroma").is_dir()
+    again = CliRunner().invoke(app, ["kb", "build", "--cache", str(tmp_path)])
+    assert again.stdout == first.stdout
+
+
+def test_retrieval_is_scored_on_questions(tmp_path: Path) -> None:
+    questions = tmp_path / "questions.yaml"
+    questions.write_text(QUESTIONS)
+    done = CliRunner().invoke(app, ["kb", "evaluate", str(questions)])
+    assert done.exit_code == 0, done.output
+    # One question, one wanted recipe, whose own finding is asked for: it comes first.
+    (line,) = [x for x in done.stdout.splitlines() if x.startswith("all") and "filter+fused" in x]
+    assert line.split() == ["all", "1", "filter+fused", "1.000", "1.000", "1.000"]
