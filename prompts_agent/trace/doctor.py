@@ -152,7 +152,7 @@ def _steps_for(file: TraceFile) -> str:
 
 
 def _about_steps(profile: Profile, file: TraceFile) -> Iterator[Advice]:
-    if file.format in {TraceFormat.HLO_TEXT, TraceFormat.HLO_PROTO}:
+    if file.format == TraceFormat.HLO_TEXT:
         yield Advice(
             what="Capture a run of this program",
             why="A compiled program shows structure; what it waits for shows only when it runs.",

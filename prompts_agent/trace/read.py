@@ -18,7 +18,7 @@ from prompts_agent.trace.unpack import MAX_UNPACKED_BYTES, unpack
 
 __all__ = ["profile", "read"]
 
-_UNPACKED = {TraceFormat.XSPACE, TraceFormat.NSIGHT, TraceFormat.HLO_TEXT, TraceFormat.HLO_PROTO}
+_UNPACKED = {TraceFormat.XSPACE, TraceFormat.NSIGHT, TraceFormat.HLO_TEXT}
 """Readers of these need a file; JSON is decompressed straight into memory."""
 
 
@@ -105,22 +105,24 @@ def _read(found: TraceInput, *, xprof: bool) -> Capture:
             from prompts_agent.trace.nsight import read_nsight
 
             return read_nsight(found.files, found.trace_file())
-        case TraceFormat.HLO_TEXT | TraceFormat.HLO_PROTO:
+        case TraceFormat.HLO_TEXT:
             return _read_program(found)
+        case TraceFormat.HLO_PROTO:
+            raise WrongFormatError(
+                f"{found.files[0].path} is a compiled program (HloProto), not a trace",
+                rule="it holds what was compiled, and no run of it",
+                cure="Give the *.xplane.pb of the capture, which holds its programs too; for the "
+                "structure alone, XLA's text: XLA_FLAGS=--xla_dump_to=DIR --xla_dump_hlo_as_text.",
+            )
 
 
 def _read_program(found: TraceInput) -> Capture:
     """A compiled program without a run: structure, and no time at all."""
-    from prompts_agent.trace.hlo.proto import read_hlo_proto
     from prompts_agent.trace.hlo.text import read_hlo_text
 
     path = found.files[0].path
-    data = path.read_bytes()
     try:
-        if found.format is TraceFormat.HLO_TEXT:
-            program = read_hlo_text(data.decode("utf-8", "replace"))
-        else:
-            program = read_hlo_proto(data)
+        program = read_hlo_text(path.read_bytes().decode("utf-8", "replace"))
     except (ValueError, IndexError, KeyError, RecursionError) as error:
         raise DamagedTraceError(
             f"{path} is an HLO dump that does not parse ({error})",

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from trace_samples import HLO_TEXT, chrome, kineto, nsys, save, three_steps, xspace
 
-from prompts_agent.errors import DamagedTraceError, PromptsError
+from prompts_agent.errors import DamagedTraceError, PromptsError, WrongFormatError
 from prompts_agent.trace.read import read
 
 
@@ -104,3 +104,12 @@ def test_importing_the_way_in_is_light() -> None:
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_renamed_hlo_proto_is_no_trace(tmp_path: Path) -> None:
+    path = tmp_path / "vm0.xplane.pb"
+    # hlo_module (1) with name (1), entry computation's name (2) and one computation (3).
+    path.write_bytes(b"\x0a\x14\x0a\x04step\x12\x04main\x1a\x06\x0a\x04main")
+    with pytest.raises(WrongFormatError, match="compiled program") as raised:
+        read([path])
+    assert "Give the *.xplane.pb" in raised.value.cure

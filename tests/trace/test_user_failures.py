@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from prompts_agent.trace.measure.profile import measure
 from trace_samples import (
     ALL_REDUCE,
     GEMM,
@@ -44,6 +43,7 @@ from prompts_agent.trace import events as events_module
 from prompts_agent.trace import unpack as unpack_module
 from prompts_agent.trace.discover import discover
 from prompts_agent.trace.doctor import examine
+from prompts_agent.trace.measure.profile import measure
 from prompts_agent.trace.profile import Profile
 from prompts_agent.trace.read import profile, read
 from prompts_agent.trace.sniff import TraceFormat
@@ -364,13 +364,14 @@ def test_a_git_lfs_pointer(tmp_path: Path) -> None:
         read([path])
 
 
-def test_renamed_files_go_to_the_reader_of_their_content(tmp_path: Path) -> None:
+def test_renamed_files_are_told_by_their_content(tmp_path: Path) -> None:
     json = tmp_path / "vm.xplane.pb"
     json.write_bytes(gzip.compress(save(tmp_path / "x.json", chrome()).read_bytes()))
     assert read([json]).file.format == "chrome"
     module = field(1, b"jit_f") + field(2, b"main") + field(3, field(1, b"main"))
     hlo = save(tmp_path / "other.xplane.pb", field(1, module))
-    assert read([hlo]).file.format == "hlo-proto"
+    with pytest.raises(WrongFormatError, match="compiled program"):
+        read([hlo])
 
 
 def test_two_xspaces_in_one_file_are_not_one(tmp_path: Path) -> None:
