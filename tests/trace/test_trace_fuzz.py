@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from trace_samples import HLO_TEXT, chrome, field, kineto, nsys, three_steps, xspace
+from trace_samples import HLO_TEXT, chrome, kineto, nsys, three_steps, xspace
 
 from prompts_agent.errors import PromptsError
 from prompts_agent.trace.capture import Capture
@@ -23,13 +23,6 @@ def _nsys_bytes() -> bytes:
         return nsys(Path(directory) / "r.sqlite").read_bytes()
 
 
-def _hlo_proto() -> bytes:
-    instruction = field(1, b"p") + field(2, b"parameter") + field(35, 1)
-    computation = field(1, b"main") + field(2, instruction) + field(5, 1) + field(6, 1)
-    module = field(1, b"jit_step") + field(2, b"main") + field(3, computation) + field(6, 1)
-    return field(1, module)
-
-
 SAMPLES = {
     "xspace": xspace(2, 5),
     "xspace.gz": gzip.compress(xspace(2, 5), mtime=0),
@@ -37,7 +30,6 @@ SAMPLES = {
     "kineto.gz": gzip.compress(json.dumps(kineto(three_steps())).encode(), mtime=0),
     "chrome": json.dumps(chrome()).encode(),
     "hlo text": HLO_TEXT.encode(),
-    "hlo proto": _hlo_proto(),
     "nsight": _nsys_bytes(),
 }
 
