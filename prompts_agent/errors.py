@@ -12,6 +12,7 @@ PromptsError
 │   ├── LayoutError             a mesh or a layout
 │   ├── WorkloadError           a workload file
 │   ├── RecipeError             a recipe of the knowledge base
+│   ├── SettingError            a setting in a file or in the environment
 │   └── OutputError             a result that cannot be written where it was asked for
 ├── NotDiagnosableError         exit 3: readable, but no diagnosis can stand on it
 └── InternalError               exit 70: a defect of this package, with what to report
@@ -34,6 +35,7 @@ __all__ = [
     "OutputError",
     "PromptsError",
     "RecipeError",
+    "SettingError",
     "TraceError",
     "TraceNotFoundError",
     "WorkloadError",
@@ -110,6 +112,10 @@ class WorkloadError(InputError):
 
 class RecipeError(InputError):
     """A recipe of the knowledge base breaks its schema."""
+
+
+class SettingError(InputError):
+    """A setting in a file or in the environment breaks a rule."""
 
 
 class OutputError(InputError):

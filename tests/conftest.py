@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -22,4 +23,6 @@ def _quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No model, no tracing service, no colour from the machine the tests run on."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("PROMPTS_LLM_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("LANGSMITH_TRACING", "false")

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from prompts_agent.agents.finding import Finding
+from prompts_agent.agents.opinion import Opinion
 from prompts_agent.knowledge.evidence import Evidence
 from prompts_agent.layout.layout import Layout
 from prompts_agent.model.spec import ModelSpec
@@ -34,7 +35,7 @@ __all__ = [
     "WorkloadSummary",
 ]
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 Rung = Literal["estimated", "compiled", "measured"]
 
@@ -185,3 +186,5 @@ class Report(Record):
     caveats: tuple[str, ...] = ()
     other_objective: str | None = None
     """What would change under the other objective, a sentence."""
+    opinion: Opinion | None = None
+    """What a language model added; None where none is configured."""

@@ -1,0 +1,258 @@
+"""Client: one question to an OpenAI-compatible endpoint, with retries inside the run's budget."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from prompts_agent.agents.llm.budget import Budget, rough_tokens
+from prompts_agent.agents.llm.config import OPENAI_URL, LlmConfig
+from prompts_agent.agents.llm.failure import LlmFailure
+from prompts_agent.agents.llm.wire import bounded, classified, redacted, retry_after_s, within
+
+__all__ = ["Asker", "Client", "Message", "Mode", "Question", "Reply", "request_body"]
+
+Mode = Literal["json_schema", "json_object", "text"]
+"""How the reply's form is asked for; a server that refuses one is asked in the next way."""
+_MODES: tuple[Mode, ...] = ("json_schema", "json_object", "text")
+Message = Mapping[str, str]
+"""`role` and `content`."""
+
+_FIRST_PAUSE_S = 0.5
+_LONGEST_REPLY = 20_000
+"""Characters of a reply that are looked at and recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked: messages, and the JSON Schema of the answer under its name."""
+
+    node: str
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """All of it, for counting tokens and for the hash."""
+        return json.dumps([list(map(dict, self.messages)), self.schema], ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What came back."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+    tokens_estimated: bool
+    seconds: float
+    attempts: int
+    mode: Mode
+
+
+class Asker(Protocol):
+    """Whatever answers questions: the client, a record that is replayed, a script in a test."""
+
+    def ask(self, question: Question) -> Reply:
+        """The reply. Raises `LlmFailure`."""
+        ...
+
+
+def request_body(
+    config: LlmConfig, question: Question, *, reply_tokens: int, mode: Mode, plain: bool = False
+) -> dict[str, Any]:
+    """The JSON body of a request; `plain` leaves out seed and temperature."""
+    body: dict[str, Any] = {
+        "model": config.model,
+        "messages": [dict(message) for message in question.messages],
+        "max_completion_tokens": reply_tokens,
+        "stream": False,
+    }
+    if not plain:
+        body["seed"] = config.seed
+        if config.temperature is not None:
+            body["temperature"] = config.temperature
+    if config.base_url != OPENAI_URL:
+        # The older name, which some servers know alone; OpenAI refuses it beside the newer one.
+        body["max_tokens"] = reply_tokens
+    if mode == "json_schema":
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": question.node, "schema": question.schema, "strict": True},
+        }
+    elif mode == "json_object":
+        body["response_format"] = {"type": "json_object"}
+    return body
+
+
+class Client:
+    """Asks through `langchain_openai.ChatOpenAI`, which is imported at the first question."""
+
+    def __init__(
+        self,
+        config: LlmConfig,
+        budget: Budget,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._config, self._budget, self._sleep = config, budget, sleep
+        self._key = config.api_key.get_secret_value() if config.api_key is not None else None
+        self._mode = 0
+        self._plain = False
+        self._down: str | None = None
+        self._deadline = 0.0
+        self._http: Any = None
+
+    def ask(self, question: Question) -> Reply:
+        """The reply to one question. Raises `LlmFailure`, and then at once for every later one
+        where the endpoint showed that it will not answer.
+        """
+        if self._down is not None:
+            raise LlmFailure("unavailable", self._down)
+        try:
+            return self._with_retries(question)
+        except LlmFailure as failure:
+            if failure.kind in ("refused", "connection", "rate limit", "server error"):
+                self._down = f"the model did not answer before ({failure.kind})"
+                self._budget.stopped = self._budget.stopped or self._down
+            raise
+
+    def _with_retries(self, question: Question) -> Reply:
+        last: LlmFailure | None = None
+        started = self._budget.seconds
+        attempt, failed = 0, 0
+        while failed <= self._config.retries:
+            attempt += 1
+            pause: float | None = None
+            try:
+                return self._once(question, attempt, started)
+            except LlmFailure as failure:
+                last = failure
+                if failure.kind in ("budget", "refused", "too long"):
+                    raise
+                if failure.kind == "bad request":
+                    if not self._simplify(failure):
+                        raise
+                    continue
+                pause = getattr(failure, "pause_s", None)
+            failed += 1
+            if failed <= self._config.retries:
+                self._wait(pause if pause is not None else _FIRST_PAUSE_S * 2 ** (failed - 1), last)
+        raise last if last is not None else LlmFailure("no text", "no attempt was made")
+
+    def _simplify(self, failure: LlmFailure) -> bool:
+        """Leave out what the server may not know; False where nothing is left to leave out."""
+        text = failure.detail.lower()
+        if not self._plain and any(word in text for word in ("temperature", "seed")):
+            self._plain = True
+            return True
+        if self._mode + 1 < len(_MODES):
+            self._mode += 1
+            return True
+        if not self._plain:
+            self._plain = True
+            return True
+        return False
+
+    def _wait(self, seconds: float, why: LlmFailure) -> None:
+        if seconds >= self._budget.remaining_s:
+            raise LlmFailure(why.kind, f"{why.detail}; no time is left to try again")
+        self._sleep(seconds)
+        self._budget.waited(seconds)
+
+    def _once(self, question: Question, attempt: int, started: float) -> Reply:
+        prompt = rough_tokens(question.text)
+        reply_tokens = self._budget.admit(prompt)
+        limit = self._budget.call_limit_s
+        mode = _MODES[self._mode]
+        before = self._budget.now()
+        try:
+            message = within(limit, lambda: self._send(question, reply_tokens, limit))
+        except Exception as error:  # noqa: BLE001 - whatever a server provokes, the run goes on
+            self._close()
+            failure = classified(error, self._key)
+            failure.pause_s = retry_after_s(error)  # type: ignore[attr-defined]
+            # The server may have counted the prompt all the same.
+            self._budget.charge(prompt if failure.kind == "timeout" else 0, 0, estimated=True)
+            raise failure from None
+        finally:
+            self._budget.waited(self._budget.now() - before)
+        text = redacted(_text_of(message), self._key)
+        usage = getattr(message, "usage_metadata", None) or {}
+        counted = bool(usage.get("input_tokens"))
+        input_tokens = int(usage["input_tokens"]) if counted else prompt
+        output_tokens = int(usage.get("output_tokens") or 0) if counted else rough_tokens(text)
+        self._budget.charge(input_tokens, output_tokens, estimated=not counted)
+        if not text.strip():
+            raise LlmFailure("no text", "the reply holds no text")
+        return Reply(
+            text=text[:_LONGEST_REPLY],
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            tokens_estimated=not counted,
+            seconds=self._budget.seconds - started,
+            attempts=attempt,
+            mode=mode,
+        )
+
+    def _send(self, question: Question, reply_tokens: int, limit: float) -> Any:
+        self._deadline = time.monotonic() + limit
+        body = request_body(
+            self._config,
+            question,
+            reply_tokens=reply_tokens,
+            mode=_MODES[self._mode],
+            plain=self._plain,
+        )
+        model = self._chat(body, limit)
+        bound = {"response_format": body["response_format"]} if "response_format" in body else {}
+        return model.invoke(_roles(question.messages), **bound)
+
+    def _chat(self, body: Mapping[str, Any], limit: float) -> Any:
+        import openai
+        from langchain_openai import ChatOpenAI
+
+        if self._http is None:
+            # No redirects: prompts go to the endpoint that was named, and nowhere else.
+            self._http = openai.DefaultHttpxClient(
+                follow_redirects=False,
+                event_hooks={"response": [bounded(lambda: self._deadline)]},
+            )
+        return ChatOpenAI(
+            model=self._config.model,
+            base_url=self._config.base_url,
+            api_key=self._config.api_key or (lambda: "none"),
+            max_completion_tokens=body["max_completion_tokens"],
+            seed=body.get("seed"),
+            temperature=body.get("temperature"),
+            timeout=limit,
+            max_retries=0,
+            use_responses_api=False,
+            http_client=self._http,
+            extra_body={"max_tokens": body["max_tokens"]} if "max_tokens" in body else None,
+            output_version="v0",
+        )
+
+    def _close(self) -> None:
+        """A call that failed may still read in its thread: that ends with its connection."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+
+def _roles(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    return [(message["role"], message["content"]) for message in messages]
+
+
+def _text_of(message: Any) -> str:
+    """The text of a reply, whose content may be a list of parts."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    return "".join(
+        part if isinstance(part, str) else str(part.get("text", ""))
+        for part in content
+        if isinstance(part, str | dict)
+    )
