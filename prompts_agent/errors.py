@@ -44,9 +44,12 @@ __all__ = [
 
 
 class ExitCode(IntEnum):
-    """What the process returns: 130 is 128 + SIGINT, as shells expect, 70 sysexits' EX_SOFTWARE."""
+    """What the process returns: 1 where a gate that was asked for does not pass, 70 as sysexits'
+    EX_SOFTWARE, 130 = 128 + SIGINT, as shells expect.
+    """
 
     DONE = 0
+    GATE = 1
     BAD_INPUT = 2
     NOT_DIAGNOSABLE = 3
     INTERNAL = 70

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from prompts_agent import __version__
 from prompts_agent.cli import (
+    ci,
     diagnose,
     doctor,
     emit,
@@ -18,6 +19,7 @@ from prompts_agent.cli import (
     knowledge,
     plan,
     schema,
+    show,
     verify,
     workloads,
 )
@@ -82,6 +84,7 @@ app.command("diagnose")(diagnose.diagnose)
 app.command("plan")(plan.plan)
 app.command("doctor")(doctor.doctor)
 app.command("emit")(emit.emit)
+app.command("show")(show.show)
 app.command("schema")(schema.schema)
 app.command("verify")(verify.verify)
 app.command("evaluate")(evaluate.evaluate)
@@ -95,3 +98,12 @@ app.add_typer(kb, name="kb")
 files = typer.Typer(help="Workload files.", no_args_is_help=True, rich_markup_mode=None)
 files.command("check")(workloads.check)
 app.add_typer(files, name="workloads")
+
+runs = typer.Typer(
+    help="What a pull request's workflow asks.", no_args_is_help=True, rich_markup_mode=None
+)
+runs.command("changed")(ci.changed)
+runs.command("summary")(ci.summary)
+runs.command("comment")(ci.comment)
+runs.command("gate")(ci.gate)
+app.add_typer(runs, name="ci")

@@ -46,6 +46,8 @@ def diagnose(
             help="Ask XProf too for what a trace's own events do not show: slower, more memory.",
         ),
     ] = False,
+    commit: options.Commit = None,
+    redact: options.Redact = True,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -73,4 +75,6 @@ def diagnose(
         force=force,
         quiet=quiet,
         verbose=verbose,
+        commit=commit,
+        redact=redact,
     )

@@ -36,9 +36,10 @@ def emit(
     from prompts_agent.emit.registry import default_framework
     from prompts_agent.emit.registry import emit as write
     from prompts_agent.errors import InputError
+    from prompts_agent.report.stored import stored_report
     from prompts_agent.report.text import plain
 
-    found = _read(report)
+    found = stored_report(report)
     proposal = _proposal(found, rank, report)
     facts = JobFacts.of(found)
     if facts is None:
@@ -55,30 +56,6 @@ def emit(
         sys.stderr.write(f"note: {plain(note)}\n")
     if config.check_command is not None:
         sys.stderr.write(f"check: {plain(config.check_command)}\n")
-
-
-def _read(path: Path) -> Report:
-    from pydantic import ValidationError
-
-    from prompts_agent.agents.report import SCHEMA_VERSION, Report
-    from prompts_agent.errors import InputError
-
-    try:
-        return Report.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise InputError(
-            str(path),
-            rule=error.strerror or "it cannot be read",
-            cure="Give the file that `prompts diagnose --format json -o FILE` wrote.",
-        ) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise InputError(
-            str(path),
-            rule=f"it is no report of schema {SCHEMA_VERSION}: {where}: {first['msg']}",
-            cure="Write it again with `prompts diagnose --format json -o FILE`.",
-        ) from error
 
 
 def _proposal(report: Report, rank: int, path: Path) -> Proposal:

@@ -9,6 +9,7 @@ import typer
 
 __all__ = [
     "Batch",
+    "Commit",
     "Force",
     "Format",
     "FormatName",
@@ -21,6 +22,7 @@ __all__ = [
     "Phase",
     "PhaseName",
     "Quiet",
+    "Redact",
     "Sequence",
     "Target",
     "Top",
@@ -29,7 +31,7 @@ __all__ = [
 
 # Spelled here, because the enums and tables that they mirror would load half the package for
 # --help; tests hold the two together.
-FormatName = Literal["text", "json", "markdown"]
+FormatName = Literal["text", "json", "markdown", "github"]
 ObjectiveName = Literal["throughput", "latency", "fit", "cost"]
 PhaseName = Literal["pretrain", "posttrain", "prefill", "decode", "serve"]
 FrameworkName = Literal["jax", "maxtext", "megatron", "vllm"]
@@ -41,6 +43,23 @@ Format = Annotated[
         "-f",
         help="How to print the report. Default: by the suffix of --output, else text.",
         show_default=False,
+    ),
+]
+Commit = Annotated[
+    str | None,
+    typer.Option(
+        "--commit",
+        metavar="SHA",
+        help="What the advice was made for; --format github prints it.",
+        envvar="PROMPTS_COMMIT",
+        show_default=False,
+    ),
+]
+Redact = Annotated[
+    bool,
+    typer.Option(
+        "--redact/--no-redact",
+        help="--format github: leave out names of ops, hosts, users and files.",
     ),
 ]
 Output = Annotated[

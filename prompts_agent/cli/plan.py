@@ -33,6 +33,8 @@ def plan(
     batch: options.Batch = None,
     sequence: options.Sequence = None,
     framework: options.Framework = None,
+    commit: options.Commit = None,
+    redact: options.Redact = True,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -59,4 +61,6 @@ def plan(
         force=force,
         quiet=quiet,
         verbose=verbose,
+        commit=commit,
+        redact=redact,
     )

@@ -39,6 +39,8 @@ def run(
     force: bool,
     quiet: bool,
     verbose: bool,
+    commit: str | None = None,
+    redact: bool = True,
 ) -> None:
     """Diagnose `paths`, or plan where there are none; write the report; exit with its code."""
     check_output(output, force=force)
@@ -51,7 +53,8 @@ def run(
         request = DiagnoseRequest(paths=paths, workload=workload, timings=verbose, **flags)
         report = run_diagnosis(request, tell) if paths else run_plan(request, tell)
         report = with_configs(report, framework)
-    write_report(report, format_of(format_name, output), output, force=force)
+    name = format_of(format_name, output)
+    write_report(report, name, output, force=force, commit=commit, redact=redact)
     code = exit_code_of_report(report)
     if code:
         raise typer.Exit(code)
@@ -66,7 +69,14 @@ def _workload(path: Path | None) -> Workload | None:
 
 
 def write_report(
-    report: Report, format_name: FormatName, output: Path | None, *, force: bool
+    report: Report,
+    format_name: FormatName,
+    output: Path | None,
+    *,
+    force: bool,
+    commit: str | None = None,
+    redact: bool = True,
+    tag: str = "sharding",
 ) -> None:
     """The report in that format, on stdout or in the file."""
     if format_name == "json":
@@ -78,6 +88,11 @@ def write_report(
         from prompts_agent.report.markdown import markdown_text
 
         write_result(markdown_text(report), output, force=force)
+    elif format_name == "github":
+        from prompts_agent.report.github import github_text
+
+        text = github_text(report, commit=commit, tag=tag, redact=redact)
+        write_result(text, output, force=force)
     elif output is not None:
         from prompts_agent.report.console.page import page_text
 

@@ -7,8 +7,9 @@ it can mention nobody, link nowhere and close no tag.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from prompts_agent.agents.report import Config, Proposal, Report
+from prompts_agent.agents.report import Change, Config, Proposal, Report
 from prompts_agent.report.breakdown import no_times, step_parts
 from prompts_agent.report.figures import (
     RUNG_WORDS,
@@ -28,7 +29,7 @@ from prompts_agent.report.text import fact_values, filled, plain
 from prompts_agent.trace.profile import Fact
 from prompts_agent.units import format_bytes, format_seconds
 
-__all__ = ["code", "escaped", "markdown_text"]
+__all__ = ["code", "escaped", "figure", "folds", "foot", "markdown_text", "moves", "opening"]
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -68,20 +69,30 @@ def code(text: str) -> str:
 def markdown_text(report: Report) -> str:
     """The report as one comment's worth of Markdown, with a final newline."""
     sections = [
-        _head(report),
+        f"### {escaped(headline(report))}",
+        opening(report),
         _table(report),
+        *folds(report),
+        f"<sub>{foot(report)}</sub>",
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def folds(report: Report) -> tuple[str, ...]:
+    """Everything below the table, each closed until somebody opens it, most telling first."""
+    sections = (
         *(_proposal(proposal, report) for proposal in report.proposals),
         _fold("What the job waits for", _findings(report)),
         _fold("References", _references(report)),
         _fold("Read with care", _caveats(report)),
         _fold("What was searched", _search(report)),
-        _foot(report),
-    ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    )
+    return tuple(section for section in sections if section)
 
 
-def _head(report: Report) -> str:
-    lines = [f"### {escaped(headline(report))}"]
+def opening(report: Report) -> str:
+    """What stands below the headline: why nothing is proposed, and which job this is about."""
+    lines = []
     if report.abstained is not None and not report.proposals:
         lines.append(escaped(report.abstained.text))
         lines.append("\n".join(f"- {escaped(step)}" for step in report.abstained.next_steps))
@@ -114,8 +125,8 @@ def _table(report: Report) -> str:
         cells = (
             str(proposal.rank),
             f"**{escaped(title(proposal.layout))}**",
-            _figure(step_time(proposal.predicted)),
-            _figure(speedup(proposal.predicted)),
+            figure(step_time(proposal.predicted)),
+            figure(speedup(proposal.predicted)),
             f"{100 * hbm_share(proposal.predicted):.0f} %",
             proposal.rung,
         )
@@ -123,14 +134,15 @@ def _table(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _figure(figure: tuple[str, str]) -> str:
-    value, bounds = figure
+def figure(pair: tuple[str, str]) -> str:
+    """`**1.36×** (1.28–1.46×)`."""
+    value, bounds = pair
     return f"**{value}** ({bounds})" if bounds else value
 
 
 def _proposal(proposal: Proposal, report: Report) -> str:
     facts = fact_values(report)
-    lines = [_changes(proposal), "", "**Why**", ""]
+    lines = [f"**Changes**: {moves(proposal.changes)}", "", "**Why**", ""]
     lines += [f"- {_cited(filled(r.text, facts), marks(r))}" for r in proposal.reasons]
     if proposal.tradeoffs:
         lines += ["", "**What it costs**", ""]
@@ -151,14 +163,13 @@ def _proposal(proposal: Proposal, report: Report) -> str:
     return _fold(f"{proposal.rank}. {title(proposal.layout)}", "\n".join(lines))
 
 
-def _changes(proposal: Proposal) -> str:
-    moves = []
-    for change in proposal.changes:
+def moves(changed: Sequence[Change]) -> str:
+    """`fsdp 4 → **16**, tensor 4 → **1**`."""
+    said = []
+    for change in changed:
         before = "" if change.before is None else f"{escaped(change.before)} → "
-        moves.append(
-            f"{escaped(change.what.replace('_', ' '))} {before}**{escaped(change.after)}**"
-        )
-    return "**Changes**: " + (", ".join(moves) if moves else "none, this is today's layout")
+        said.append(f"{escaped(change.what.replace('_', ' '))} {before}**{escaped(change.after)}**")
+    return ", ".join(said) if said else "none, this is today's layout"
 
 
 def _config(config: Config) -> list[str]:
@@ -251,14 +262,14 @@ def _search(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _foot(report: Report) -> str:
+def foot(report: Report) -> str:
     """What the advice was made from: an advice about another trace is a wrong one."""
     read = "no trace"
     if report.trace is not None:
         trace = report.trace
         sha, size = code(short_sha(trace.sha256)), format_bytes(trace.size_bytes)
         read = f"{escaped(trace.format)} {sha}, {size}"
-    return f"<sub>prompts {escaped(report.tool_version)} · {read}</sub>"
+    return f"prompts {escaped(report.tool_version)} · {read}"
 
 
 def _fold(summary: str, body: str) -> str:

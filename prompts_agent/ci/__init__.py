@@ -1,0 +1,1 @@
+"""What a pull request needs besides a report: what changed, a gate, and one comment that stays."""
