@@ -131,6 +131,7 @@ def _planned(plain: Report, state: State) -> Report:
     return plain.model_copy(
         update={
             "proposals": proposed,
+            "caveats": (*plain.caveats, *planning.compiler_caveats(state)),
             "rejected": planning.rejected(state),
             "other_objective": narrate.other_objective(state.get("found"), proposed),
         }

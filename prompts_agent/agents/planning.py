@@ -8,7 +8,14 @@ from __future__ import annotations
 from prompts_agent.agents import narrate
 from prompts_agent.agents.critic.critic import criticise
 from prompts_agent.agents.critic.evidence import Ground
-from prompts_agent.agents.planner.board import MAX_ROUNDS, first_board, next_board, settle
+from prompts_agent.agents.critic.review import Review, with_check
+from prompts_agent.agents.planner.board import (
+    MAX_ROUNDS,
+    Board,
+    first_board,
+    next_board,
+    settle,
+)
 from prompts_agent.agents.planner.case import Case
 from prompts_agent.agents.planner.decision import (
     already_best,
@@ -24,7 +31,15 @@ from prompts_agent.trace.profile import Fact
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["first_round", "is_settled", "next_round", "proposed", "rejected", "reviewed"]
+__all__ = [
+    "compiler_caveats",
+    "first_round",
+    "is_settled",
+    "next_round",
+    "proposed",
+    "rejected",
+    "reviewed",
+]
 
 
 def first_round(state: State) -> State:
@@ -51,7 +66,7 @@ def next_round(state: State) -> State:
     if board is None or case is None or found is None:
         return {}
     candidates = worth_proposing(found, _workload(state).objective)
-    return {"board": next_board(board, state["reviews"], candidates, case)}
+    return {"board": next_board(board, state["reviews"], candidates, case, found.roomier)}
 
 
 def _case(state: State, workload: Workload, found: Found) -> Case:
@@ -91,11 +106,50 @@ def reviewed(state: State) -> State:
         upper_bound_must_fit=found.surely_fits,
     )
     reviews = criticise(board.drafts, search_space(_workload(state)), ground)
+    reviews = _compiled(reviews, board, state)
     # Without drafts the ranking is exhausted: there is nothing left to send back.
     last = board.round >= MAX_ROUNDS or not board.drafts
     if last and not any(review.passed for review in reviews):
         return {"reviews": reviews, "abstained": nothing_passes(settle(board, reviews))}
     return {"reviews": reviews}
+
+
+def _compiled(reviews: tuple[Review, ...], board: Board, state: State) -> tuple[Review, ...]:
+    """What passed, compiled where that was asked for and the compiler is there."""
+    if not _compiles(state):
+        return reviews
+    from prompts_agent.agents.critic.compiler import compiled, today_text
+
+    estimated = [draft.candidate.predicted.hbm_bytes for draft in board.drafts]
+    answered = compiled(reviews, _workload(state), estimated)
+    profile = state["profile"]
+    today = today_text(_workload(state), profile.hbm_peak_bytes if profile is not None else None)
+    return answered if today is None else tuple(with_check(one, today) for one in answered)
+
+
+def _compiles(state: State) -> bool:
+    mode = state["request"].verify
+    if mode == "none":
+        return False
+    from prompts_agent.agents.critic.compiler import missing_compiler
+
+    return mode == "fit" or missing_compiler(_workload(state)) is None
+
+
+def compiler_caveats(state: State) -> tuple[str, ...]:
+    """How to get the compiler where it was wanted and is not there; else how the program that was
+    compiled may differ from the user's own.
+    """
+    if state["request"].verify == "none" or state["job"].workload is None:
+        return ()
+    from prompts_agent.agents.critic.compiler import missing_compiler
+
+    missing = missing_compiler(_workload(state))
+    if missing is not None:
+        return (f"Proposals are estimated, not compiled. {missing}",)
+    needs = [review.verdict.compiled for review in state["reviews"]]
+    said = [text for need in needs if need is not None for text in need.differences]
+    return tuple(dict.fromkeys(f"Compiled was a reference program: {text}" for text in said))
 
 
 def is_settled(state: State) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "Abstention",
     "Baseline",
     "Change",
+    "CompiledNeed",
     "Config",
     "Predicted",
     "Proposal",
@@ -74,6 +75,22 @@ class Reason(Record):
     """Names in the proposal's `terms`."""
 
 
+class CompiledNeed(Record):
+    """What XLA's compiler for the topology said of a layout that it accepted.
+
+    The program is a reference transformer, not the user's own: `differences` say how they may
+    differ.
+    """
+
+    hbm_need_bytes: int
+    hbm_limit_bytes: int | None
+    """None: how much of the chip's memory a program can be given is not published."""
+    estimated_bytes: int
+    compiler: str
+    program: str
+    differences: tuple[str, ...] = ()
+
+
 class Verdict(Record):
     """What the critic found of a candidate, with every check it made, in words with values."""
 
@@ -83,6 +100,7 @@ class Verdict(Record):
     checks: tuple[str, ...] = ()
     """E.g. "product of axes 16 = 16 devices", "32 heads ÷ tensor 4 = 8"."""
     rung: Rung = "estimated"
+    compiled: CompiledNeed | None = None
 
 
 class Config(Record):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
 from prompts_agent.record import Record
 from prompts_agent.workload.workload import Objective, Phase, Workload
 
-__all__ = ["DiagnoseRequest"]
+__all__ = ["DiagnoseRequest", "Verify"]
+
+
+Verify = Literal["auto", "none", "fit"]
 
 
 class DiagnoseRequest(Record):
@@ -33,6 +37,9 @@ class DiagnoseRequest(Record):
     top: int = Field(default=3, ge=1, le=10)
     xprof: bool = False
     """Ask XProf, in a process of its own, for what the trace's own events do not show."""
+    verify: Verify = "none"
+    """Ask the compiler for the chip about every proposal: `auto` where it is installed, `fit` or
+    else say why not."""
     timings: bool = False
     """Put wall-clock seconds into the report, which then differs from run to run."""
     tracing: bool = False

@@ -46,6 +46,7 @@ def diagnose(
             help="Ask XProf too for what a trace's own events do not show: slower, more memory.",
         ),
     ] = False,
+    verify: options.Verify = "auto",
     commit: options.Commit = None,
     redact: options.Redact = True,
     quiet: options.Quiet = False,
@@ -63,6 +64,7 @@ def diagnose(
         "global_batch": batch,
         "sequence": sequence,
         "top": top,
+        "verify": verify,
         "xprof": xprof,
     }
     run(

@@ -27,12 +27,15 @@ __all__ = [
     "Target",
     "Top",
     "Verbose",
+    "Verify",
+    "VerifyName",
 ]
 
 # Spelled here, because the enums and tables that they mirror would load half the package for
 # --help; tests hold the two together.
 FormatName = Literal["text", "json", "markdown", "github"]
 ObjectiveName = Literal["throughput", "latency", "fit", "cost"]
+VerifyName = Literal["auto", "none", "fit"]
 PhaseName = Literal["pretrain", "posttrain", "prefill", "decode", "serve"]
 FrameworkName = Literal["jax", "maxtext", "megatron", "vllm"]
 
@@ -43,6 +46,14 @@ Format = Annotated[
         "-f",
         help="How to print the report. Default: by the suffix of --output, else text.",
         show_default=False,
+    ),
+]
+Verify = Annotated[
+    VerifyName,
+    typer.Option(
+        "--verify",
+        help="Ask XLA's compiler for the chip whether each proposal compiles and fits. auto: "
+        "where it is installed.",
     ),
 ]
 Commit = Annotated[

@@ -33,6 +33,7 @@ def plan(
     batch: options.Batch = None,
     sequence: options.Sequence = None,
     framework: options.Framework = None,
+    verify: options.Verify = "auto",
     commit: options.Commit = None,
     redact: options.Redact = True,
     quiet: options.Quiet = False,
@@ -50,6 +51,7 @@ def plan(
         "global_batch": batch,
         "sequence": sequence,
         "top": top,
+        "verify": verify,
     }
     run(
         (),

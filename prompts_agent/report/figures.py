@@ -70,15 +70,23 @@ def step_time(predicted: Predicted) -> tuple[str, str]:
     return format_seconds(predicted.step_time_s), f"{low_number if same else low}–{high}"
 
 
-def hbm(predicted: Predicted) -> str:
-    """`14.2 GB of 16.0 GB`."""
-    return f"{format_bytes(predicted.hbm_bytes)} of {format_bytes(predicted.hbm_limit_bytes)}"
+def hbm(proposal: Proposal) -> str:
+    """`14.2 GB of 16.0 GB`; the compiler's figure where there is one."""
+    held, limit = _hbm_bytes(proposal)
+    return f"{format_bytes(held)} of {format_bytes(limit)}"
 
 
-def hbm_share(predicted: Predicted) -> float:
+def hbm_share(proposal: Proposal) -> float:
     """Use over limit; 0 for a limit of 0, which no chip has."""
-    limit = predicted.hbm_limit_bytes
-    return predicted.hbm_bytes / limit if limit > 0 else 0.0
+    held, limit = _hbm_bytes(proposal)
+    return held / limit if limit > 0 else 0.0
+
+
+def _hbm_bytes(proposal: Proposal) -> tuple[int, int]:
+    need, predicted = proposal.verdict.compiled, proposal.predicted
+    if need is None:
+        return predicted.hbm_bytes, predicted.hbm_limit_bytes
+    return need.hbm_need_bytes, need.hbm_limit_bytes or predicted.hbm_limit_bytes
 
 
 def short_sha(sha256: str) -> str:

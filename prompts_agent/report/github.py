@@ -98,7 +98,7 @@ def _table(report: Report) -> str:
             f"**{escaped(title(proposal.layout))}**",
             *(gain if known else []),
             figure(step_time(proposal.predicted)),
-            f"{100 * hbm_share(proposal.predicted):.0f} %",
+            f"{100 * hbm_share(proposal):.0f} %",
             proposal.rung,
         ]
         lines.append("| " + " | ".join(cells) + " |")

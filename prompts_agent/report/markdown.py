@@ -127,7 +127,7 @@ def _table(report: Report) -> str:
             f"**{escaped(title(proposal.layout))}**",
             figure(step_time(proposal.predicted)),
             figure(speedup(proposal.predicted)),
-            f"{100 * hbm_share(proposal.predicted):.0f} %",
+            f"{100 * hbm_share(proposal):.0f} %",
             proposal.rung,
         )
         lines.append("| " + " | ".join(cells) + " |")
@@ -154,7 +154,7 @@ def _proposal(proposal: Proposal, report: Report) -> str:
         if terms:
             made_of = " · ".join(f"{name} {format_seconds(seconds)}" for name, seconds in terms)
             lines += ["", f"**{label}**: {escaped(made_of)}"]
-    lines += ["", f"**HBM**: {hbm(proposal.predicted)}"]
+    lines += ["", f"**HBM**: {hbm(proposal)}"]
     lines += ["", f"**Checked**: {proposal.rung}, {RUNG_WORDS[proposal.rung]}", ""]
     checks = (*proposal.verdict.checks, *proposal.verdict.contradictions)
     lines += [f"- {escaped(check)}" for check in checks]

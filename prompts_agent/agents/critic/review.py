@@ -8,7 +8,7 @@ from prompts_agent.agents.report import Verdict
 from prompts_agent.layout.layout import Layout
 from prompts_agent.record import Record
 
-__all__ = ["Objection", "Review"]
+__all__ = ["Objection", "Review", "with_check"]
 
 
 class Objection(Record):
@@ -42,3 +42,13 @@ class Review(Record):
     def needs_other_layout(self) -> bool:
         """Something is wrong that no sentence can mend."""
         return any(objection.about != "text" for objection in self.objections)
+
+
+def with_check(review: Review, text: str) -> Review:
+    """One more check on a draft that was compiled; the others are left as they are."""
+    if review.verdict.compiled is None:
+        return review
+    checks = (*review.verdict.checks, text)
+    return review.model_copy(
+        update={"verdict": review.verdict.model_copy(update={"checks": checks})}
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from prompts_agent.agents.critic.review import Review
 from prompts_agent.agents.planner.case import Case, Standing, changes_from_today, standings
@@ -12,6 +13,7 @@ from prompts_agent.agents.planner.reasons import reasons
 from prompts_agent.agents.planner.tradeoffs import tradeoffs
 from prompts_agent.agents.report import Rejection
 from prompts_agent.layout.diff import same_degrees
+from prompts_agent.layout.layout import Layout
 from prompts_agent.record import Record
 
 __all__ = ["MARGIN_STEP", "MAX_ROUNDS", "Board", "draft", "first_board", "next_board", "settle"]
@@ -90,11 +92,14 @@ def next_board(
     reviews: Sequence[Review],
     candidates: Sequence[Candidate],
     case: Case,
+    roomier: Mapping[Layout, Sequence[Candidate]] = MappingProxyType({}),
 ) -> Board:
     """The next round: drafts that passed stay, sentences at fault go, layouts are replaced.
 
-    Replacements come from the ranking behind the last one used; a mesh that is on the board or was
-    rejected, and one that leaves less memory free than the feedback asks, is passed over.
+    A layout that needs too much memory is tried again with knobs that need less (`roomier`), each
+    once. Other replacements come from the ranking behind the last one used; a mesh that is on the
+    board or was rejected, and one that leaves less memory free than the feedback asks, is passed
+    over.
     """
     margin = board.margin
     if any(o.about == "memory" for review in reviews for o in review.objections):
@@ -105,6 +110,7 @@ def next_board(
         if not review.needs_other_layout
     ]
     rejected = settle(board, reviews)
+    kept += [(other, ()) for other in _roomier(reviews, rejected, roomier)]
     wanted, taken = len(board.drafts), board.taken
     used = [item.layout for item, _ in kept] + [item.layout for item in rejected]
     while len(kept) < wanted and taken < len(candidates):
@@ -120,6 +126,21 @@ def next_board(
     return Board(
         round=board.round + 1, drafts=drafts, taken=taken, margin=margin, rejected=rejected
     )
+
+
+def _roomier(
+    reviews: Sequence[Review],
+    rejected: Sequence[Rejection],
+    roomier: Mapping[Layout, Sequence[Candidate]],
+) -> list[Candidate]:
+    """For each layout sent back over memory, its mesh with the next knobs that were not tried."""
+    tried = {item.layout for item in rejected}
+    found = []
+    for review in reviews:
+        if any(objection.about == "memory" for objection in review.objections):
+            others = [c for c in roomier.get(review.layout, ()) if c.layout not in tried]
+            found += others[:1]
+    return found
 
 
 def _muted(old: Draft, review: Review) -> tuple[str, ...]:

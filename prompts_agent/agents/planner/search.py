@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,15 @@ from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.estimate.estimator import estimate, rank, usable_hbm_bytes
 from prompts_agent.estimate.ranking import FITS, diverse_top, fit_class
 from prompts_agent.layout.enumerate import enumerate_layouts
+from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Measured, Objective, Phase, Workload
 
 __all__ = ["Found", "search"]
 
+_ROOMIER_MESHES = 8
+_ROOMIER_SHARES = (0.85, 0.7, 0.5)
 SPARE = 24
 """Meshes handed to the planner: those on the table and replacements for the rounds after."""
 
@@ -36,6 +39,9 @@ class Found:
     """At least one layout's upper memory estimate fits."""
     count: SearchCount
     others: dict[Objective, Candidate]
+    roomier: dict[Layout, tuple[Candidate, ...]] = field(default_factory=dict)
+    """Of the first meshes, and keyed by each layout of theirs: the same mesh with knobs that need
+    less memory, most promising first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +81,11 @@ def search(workload: Workload) -> Found:
     )
     fit = fit_class(estimates, usable_hbm_bytes(workload)) == FITS
     rows = pool.best(workload.objective, SPARE)
+    candidates = tuple(pool.candidate(int(row)) for row in rows)
     other = _other(workload.objective)
     return Found(
-        candidates=tuple(pool.candidate(int(row)) for row in rows),
+        candidates=candidates,
+        roomier=_roomier(pool, rows[:_ROOMIER_MESHES].tolist()),
         today=today,
         today_measured=measured is not None,
         surely_fits=bool(np.any(fit)),
@@ -86,6 +94,27 @@ def search(workload: Workload) -> Found:
         ),
         others=dict(zip([other], map(pool.candidate, pool.best(other, 1).tolist()), strict=False)),
     )
+
+
+def _roomier(pool: _Pool, rows: list[int]) -> dict[Layout, tuple[Candidate, ...]]:
+    """Knobs that the estimate says need 0.85, 0.7 and 0.5 of the memory of a mesh's best ones: what
+    a compiler refuses is most often a tenth to a half too large.
+    """
+    ranked = rank(pool.estimates, pool.table, pool.workload)
+    held = pool.estimates.hbm_bytes
+    found: dict[Layout, tuple[Candidate, ...]] = {}
+    for row in rows:
+        same = np.all(
+            (pool.table.ici == pool.table.ici[row]) & (pool.table.dcn == pool.table.dcn[row]),
+            axis=1,
+        )
+        mesh = ranked[same[ranked]]
+        below = [mesh[held[mesh] <= share * held[row]] for share in _ROOMIER_SHARES]
+        chosen = dict.fromkeys(int(some[0]) for some in below if len(some))
+        line = [pool.candidate(other) for other in chosen]
+        found[pool.table.row(row)] = tuple(line)
+        found |= {one.layout: tuple(line[k + 1 :]) for k, one in enumerate(line)}
+    return found
 
 
 def _other(objective: Objective) -> Objective:

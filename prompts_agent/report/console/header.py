@@ -32,7 +32,7 @@ def answer(pen: Pen, report: Report) -> RenderableType:
         count = len(report.proposals)
         lines.append(
             pen.text(
-                f"{best.rung} · {hbm(best.predicted)} HBM · first of {count} "
+                f"{best.rung} · {hbm(best)} HBM · first of {count} "
                 f"proposal{'s' if count > 1 else ''}",
                 "dim",
             )

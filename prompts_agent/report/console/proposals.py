@@ -79,8 +79,8 @@ def _table(pen: Pen, proposals: tuple[Proposal, ...], width: int) -> Table:
             gain = speedup(proposal.predicted)
             cells.append(_figure(pen, gain, stacked=not wide, style="bold green"))
         if wide:
-            bar = fill_bar(pen, hbm_share(proposal.predicted), 10)
-            used = f"{100 * hbm_share(proposal.predicted):.0f} %"
+            bar = fill_bar(pen, hbm_share(proposal), 10)
+            used = f"{100 * hbm_share(proposal):.0f} %"
             cells.append(pen.join(bar, used, separator=" "))
         cells.append(pen.text(proposal.rung, RUNG_STYLES[proposal.rung]))
         table.add_row(*cells)
@@ -108,9 +108,8 @@ def _block(pen: Pen, proposal: Proposal, facts: dict[str, Fact], *, today: bool)
         if not terms:
             continue
         rows.append((label, pen.text(" · ".join(f"{n} {format_seconds(s)}" for n, s in terms))))
-    predicted = proposal.predicted
-    bar = fill_bar(pen, hbm_share(predicted), 20)
-    rows.append(("HBM", pen.join(bar, hbm(predicted), separator=" ")))
+    bar = fill_bar(pen, hbm_share(proposal), 20)
+    rows.append(("HBM", pen.join(bar, hbm(proposal), separator=" ")))
     rows.append(("checked", _checked(pen, proposal)))
     name = pen.join(
         pen.text(f"{proposal.rank}  ", "bold cyan"), pen.text(title(proposal.layout), "bold")
