@@ -14,6 +14,7 @@ COMMANDS = (
     (),
     ("diagnose",),
     ("plan",),
+    ("compare",),
     ("doctor",),
     ("emit",),
     ("schema",),
@@ -23,6 +24,7 @@ COMMANDS = (
     ("kb", "check"),
     ("kb", "build"),
     ("kb", "evaluate"),
+    ("kb", "add"),
     ("workloads",),
     ("workloads", "check"),
 )

@@ -59,8 +59,15 @@ def analyst(state: State) -> State:
 
 def recall(state: State) -> State:
     """Asks the knowledge base."""
-    job = state["job"]
-    found = retriever.recall(state["findings"], job.workload, state["profile"], job.axes)
+    job, request = state["job"], state["request"]
+    found = retriever.recall(
+        state["findings"],
+        job.workload,
+        state["profile"],
+        job.axes,
+        request.kb_path,
+        request.kb,
+    )
     return {"retrieved": found}
 
 

@@ -40,6 +40,10 @@ class DiagnoseRequest(Record):
     verify: Verify = "none"
     """Ask the compiler for the chip about every proposal: `auto` where it is installed, `fit` or
     else say why not."""
+    kb_path: Path | None = None
+    """A directory of a team's recipes; None: that of PROMPTS_KB, where it is set."""
+    kb: str | None = None
+    """A Chroma server that holds the recipes, `http://host:port`; None: those of this package."""
     timings: bool = False
     """Put wall-clock seconds into the report, which then differs from run to run."""
     tracing: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pydantic import Field
 
@@ -92,16 +93,22 @@ def recall(
     workload: Workload | None,
     profile: Profile | None,
     names: Mapping[str, Axis],
+    kb_path: Path | None = None,
+    kb: str | None = None,
 ) -> Retrieved:
-    """Evidence for the findings; loads the index, which is most of the time."""
-    from prompts_agent.knowledge.retrieve import retrieve
+    """Evidence for the findings; loads the index, which is most of the time.
+
+    `kb_path` holds a team's recipes, `kb` is a Chroma server's address.
+    """
+    from prompts_agent.knowledge.retrieve import open_base
 
     asked = query(findings, workload, profile, names)
-    evidence = retrieve(asked, k=RECIPES)
-    if not evidence and workload is not None:
-        # No recipe for these findings: those that move the layout of such a job at all.
-        evidence = retrieve(Query.of(workload), k=RECIPES)
-    recipes = [find_recipe(item.recipe_id) for item in evidence]
+    with open_base(kb_path, kb) as base:
+        evidence = base.retrieve(asked, k=RECIPES)
+        if not evidence and workload is not None:
+            # No recipe for these findings: those that move the layout of such a job at all.
+            evidence = base.retrieve(Query.of(workload), k=RECIPES)
+        recipes = [find_recipe(item.recipe_id, base.recipes) for item in evidence]
     pairs = zip(evidence, recipes, strict=True)
     return Retrieved(
         evidence=tuple(_explained(item, recipe, asked) for item, recipe in pairs),

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from prompts_agent import __version__
 from prompts_agent.cli import (
     ci,
+    compare,
     diagnose,
     doctor,
     emit,
@@ -82,6 +83,7 @@ def _root(
 
 app.command("diagnose")(diagnose.diagnose)
 app.command("plan")(plan.plan)
+app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
 app.command("emit")(emit.emit)
 app.command("show")(show.show)
@@ -93,6 +95,7 @@ kb = typer.Typer(help="The knowledge base of recipes.", no_args_is_help=True, ri
 kb.command("check")(knowledge.check)
 kb.command("build")(knowledge.build)
 kb.command("evaluate")(knowledge.evaluate)
+kb.command("add")(knowledge.add)
 app.add_typer(kb, name="kb")
 
 files = typer.Typer(help="Workload files.", no_args_is_help=True, rich_markup_mode=None)

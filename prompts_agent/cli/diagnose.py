@@ -39,6 +39,8 @@ def diagnose(
     batch: options.Batch = None,
     sequence: options.Sequence = None,
     framework: options.Framework = None,
+    kb_path: options.KbPath = None,
+    kb: options.Kb = None,
     xprof: Annotated[
         bool,
         typer.Option(
@@ -65,6 +67,8 @@ def diagnose(
         "sequence": sequence,
         "top": top,
         "verify": verify,
+        "kb_path": kb_path,
+        "kb": kb,
         "xprof": xprof,
     }
     run(

@@ -1,4 +1,4 @@
-"""`prompts kb`: check recipes, write their index, score their retrieval."""
+"""`prompts kb`: check recipes, write their index, score their retrieval, add what was measured."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from prompts_agent.cli import options
+from prompts_agent.cli.compare import Followed, FollowedRank, JobFile, learnt
 from prompts_agent.cli.problems import Fault, finish
 
-__all__ = ["build", "check", "evaluate"]
+__all__ = ["add", "build", "check", "evaluate"]
 
 
 def check(
@@ -41,27 +43,83 @@ def build(
             show_default=False,
         ),
     ] = None,
+    kb_path: options.KbPath = None,
+    kb: Annotated[
+        str | None,
+        typer.Option(
+            "--kb",
+            metavar="URL",
+            help="Fill this Chroma server instead; a team's recipes are not sent.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Write the index of the recipes, for a Chroma server to serve; print where it lies."""
+    """Write the index of the recipes, which later runs use; print where it lies."""
     from prompts_agent.cli.output import write_result
+
+    if kb is not None:
+        from prompts_agent.knowledge.server import publish
+
+        write_result(f"{publish(kb)} recipes on {kb}\n", None, force=False)
+        return
     from prompts_agent.knowledge.library import load_recipes
     from prompts_agent.knowledge.store import build as build_index
 
-    write_result(f"{build_index(load_recipes(), directory)}\n", None, force=False)
+    place = build_index(load_recipes(extra=kb_path), directory)
+    write_result(f"{place}\n", None, force=False)
 
 
 def evaluate(
     questions: Annotated[
         Path, typer.Argument(metavar="QUESTIONS", help="A YAML file of questions and answers.")
     ],
+    kb_path: options.KbPath = None,
+    kb: options.Kb = None,
 ) -> None:
     """Score retrieval on questions: recall, MRR and nDCG of each way of ranking."""
     from prompts_agent.cli.output import write_result
-    from prompts_agent.knowledge.library import load_recipes
+    from prompts_agent.knowledge.retrieve import open_base
     from prompts_agent.knowledge.score import evaluate as score
     from prompts_agent.knowledge.score import load_questions, render
 
-    asked, recipes = load_questions(questions), load_recipes()
+    asked = load_questions(questions)
+    with open_base(kb_path, kb) as base:
+        recipes = base.recipes
     halves = {half: tuple(q for q in asked if q.half == half) for half in ("tune", "final")}
     found = {half: score(some, recipes) for half, some in halves.items() if some}
     write_result(render(found | {"all": score(asked, recipes)}), None, force=False)
+
+
+def add(
+    traces: Annotated[
+        tuple[Path, Path],
+        typer.Option(
+            "--from", metavar="BEFORE AFTER", help="Two traces of one job.", show_default=False
+        ),
+    ],
+    proposal: Followed = None,
+    rank: FollowedRank = None,
+    workload: JobFile = None,
+    change: Annotated[
+        str | None,
+        typer.Option(
+            "--change",
+            metavar="TEXT",
+            help="What was changed, in a line; needed where the mesh is the same.",
+            show_default=False,
+        ),
+    ] = None,
+    kb_path: options.KbPath = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write it without asking.")] = False,
+) -> None:
+    """Make a recipe of what two traces measured, and add it to your team's.
+
+    It holds no paths, hosts, users or names from the traces, and is shown before it is written.
+    """
+    from prompts_agent.cli.confirm import confirmed
+    from prompts_agent.knowledge.recipe_text import add_recipe, recipe_text, team_folder
+
+    place = team_folder(kb_path)
+    recipe = learnt(traces, proposal, rank, workload, change)
+    if confirmed(recipe_text(recipe), f"Write {place / recipe.id}.md?", yes=yes):
+        typer.echo(f"written: {add_recipe(recipe, place)}")

@@ -15,6 +15,8 @@ __all__ = [
     "FormatName",
     "Framework",
     "FrameworkName",
+    "Kb",
+    "KbPath",
     "Model",
     "Objective",
     "ObjectiveName",
@@ -130,6 +132,24 @@ Framework = Annotated[
     typer.Option(
         "--framework",
         help="Write each proposal for this framework. Default: by the phase and the trace.",
+        show_default=False,
+    ),
+]
+KbPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--kb-path",
+        metavar="DIR",
+        help="Your team's recipes, searched with the others. Default: PROMPTS_KB.",
+        show_default=False,
+    ),
+]
+Kb = Annotated[
+    str | None,
+    typer.Option(
+        "--kb",
+        metavar="URL",
+        help="A Chroma server that holds the recipes; its token is in PROMPTS_KB_TOKEN.",
         show_default=False,
     ),
 ]

@@ -36,6 +36,8 @@ def plan(
     verify: options.Verify = "auto",
     commit: options.Commit = None,
     redact: options.Redact = True,
+    kb_path: options.KbPath = None,
+    kb: options.Kb = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -52,6 +54,8 @@ def plan(
         "sequence": sequence,
         "top": top,
         "verify": verify,
+        "kb_path": kb_path,
+        "kb": kb,
     }
     run(
         (),

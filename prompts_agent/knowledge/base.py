@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from prompts_agent.errors import InputError
 from prompts_agent.knowledge.evidence import Evidence
@@ -17,10 +18,16 @@ from prompts_agent.knowledge.recipe import ANY, Recipe
 from prompts_agent.knowledge.words import words
 from prompts_agent.workload.workload import Objective, Phase
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 __all__ = ["RANKINGS", "WEIGHTS", "KnowledgeBase"]
 
-RANKINGS = ("findings", "words", "similarity")
-WEIGHTS: Mapping[str, int] = {"findings": 2, "words": 1, "similarity": 1}
+RANKINGS = ("findings", "words", "similarity", "own measurements")
+OWN_CASES = 2
+"""Cases measured here that go before what others measured; more would crowd out the principles."""
+WEIGHTS: Mapping[str, int] = {"findings": 2, "words": 1, "similarity": 1, "own measurements": 1}
 """How often each ranking counts. Chosen on one half of the questions in tests/retrieval, where
 nothing simpler was better and nothing better was out of its noise."""
 
@@ -28,22 +35,31 @@ nothing simpler was better and nothing better was out of its noise."""
 class KnowledgeBase:
     """Recipes with BM25 over their words and vectors in Chroma. Use as a context manager.
 
-    Three rankings are fused (`prompts_agent.knowledge.fuse`):
+    Rankings are fused (`prompts_agent.knowledge.fuse`):
 
     - findings: the i-th of the query's findings and axes that a recipe treats counts 1/i;
     - words: BM25;
-    - similarity: cosine of the vectors.
+    - similarity: cosine of the vectors;
+    - own measurements, where there are any: cases measured here, those that treat the costliest
+      findings and have the nearest number of devices, at most OWN_CASES.
 
     Findings count twice: they were measured, while shared words may be chance.
     """
 
-    def __init__(self, recipes: Sequence[Recipe], dense: Dense | None = None) -> None:
-        """`dense` None: an index in memory, made on entry. Of equal ids the last recipe counts."""
+    def __init__(
+        self,
+        recipes: Sequence[Recipe],
+        dense: Dense | None = None,
+        vectors: NDArray[np.float32] | None = None,
+    ) -> None:
+        """`dense` None: an index in memory, of `vectors` where they were built before (one row a
+        recipe). Of equal ids the last recipe counts.
+        """
         pool = {recipe.id: recipe for recipe in recipes}
         self.recipes = tuple(pool.values())
         self._documents = tuple(words(document(recipe)) for recipe in self.recipes)
         self._bm25 = Bm25(self._documents)
-        self._own = Index(self.recipes) if dense is None else None
+        self._own = Index(self.recipes, vectors) if dense is None else None
         self._dense = dense
 
     def __enter__(self) -> Self:
@@ -80,7 +96,7 @@ class KnowledgeBase:
                     recipe_id=key,
                     title=recipe.title,
                     score=score,
-                    source=recipe.sources[0].url,
+                    source=recipe.citation,
                     reasons=reasons(recipe, query, shared, rankings),
                 )
             )
@@ -93,11 +109,13 @@ class KnowledgeBase:
             return {}
         lexical = self.lexical(query)
         dense = self.dense(query)
+        treated = {key: _findings_score(r, query) for key, r in fitting.items()}
         made = {
-            "findings": ranks({key: _findings_score(r, query) for key, r in fitting.items()}),
+            "findings": ranks(treated),
             "words": ranks({key: lexical[key] for key in fitting}),
             # Unrelated vectors have a cosine about 0, on either side; + 1 keeps them ranked.
             "similarity": ranks({key: 1 + dense[key] for key in fitting if key in dense}),
+            "own measurements": _own(fitting, treated, query),
         }
         return {name: ranking for name, ranking in made.items() if ranking}
 
@@ -133,6 +151,22 @@ def _findings_score(recipe: Recipe, query: Query) -> float:
     score = sum(1 / (order.index(kind) + 1) for kind in matched(recipe, query))
     named = [place for place, axis in enumerate(query.axes, 1) if axis in recipe.applies.axes]
     return score + (1 / named[0] if named else 0.0)
+
+
+def _own(
+    fitting: Mapping[str, Recipe], treated: Mapping[str, float], query: Query
+) -> dict[str, int]:
+    """Id → rank of the cases measured here that stand nearest to the query."""
+
+    def distance(key: str) -> tuple[float, float, str]:
+        low, high = fitting[key].applies.min_devices, fitting[key].applies.max_devices
+        if not (query.devices and low and high):
+            return (-treated[key], math.inf, key)
+        # A case's bounds lie around its own number of devices, as far below as above.
+        return (-treated[key], abs(math.log(query.devices / math.sqrt(low * high))), key)
+
+    own = sorted((key for key, r in fitting.items() if r.measured_here), key=distance)
+    return {key: rank for rank, key in enumerate(own[:OWN_CASES], start=1)}
 
 
 def _conditions(recipe: Recipe) -> int:

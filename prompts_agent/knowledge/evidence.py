@@ -18,6 +18,6 @@ class Evidence(Record):
     """Fused rank (`prompts_agent.knowledge.fuse`): 1 is first in every ranking, 0 is in none. It
     compares recipes of one retrieval; it is no probability and not comparable across queries."""
     source: str
-    """URL of the recipe's first source."""
+    """URL of the recipe's first source; `measured here` for a case of the team's own."""
     reasons: tuple[str, ...] = ()
     """Why it was returned, in words."""

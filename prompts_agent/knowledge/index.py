@@ -43,17 +43,20 @@ class Index:
     """A Chroma collection that holds one vector a recipe. Use as a context manager.
 
     Chroma's in-memory client is one per process, so collections carry the process id and a counter
-    in their names and are deleted on exit. Nothing is written to disk and nothing is sent.
-    Raises `InternalError` where Chroma cannot be imported or started.
+    in their names and are deleted on exit. Nothing is written to disk and nothing is sent. Chroma
+    is imported and started by the first query; that raises `InternalError` where it cannot be.
     """
 
     def __init__(
         self, recipes: Sequence[Recipe], vectors: NDArray[np.float32] | None = None
     ) -> None:
-        """`vectors`: one row a recipe, in their order, as `embed` makes them; None: made here, each
-        when a query first needs it, since of a hundred recipes a run asks for a dozen.
+        """`vectors`: one row a recipe, in their order, as `embed` makes them; None: made here.
+
+        Either way a recipe is put into the collection when a query first needs it: of a hundred, a
+        run asks for a dozen.
         """
         self._recipes = tuple(recipes)
+        self._place = {recipe.id: place for place, recipe in enumerate(self._recipes)}
         self._vectors = vectors
         self._waiting = {recipe.id: recipe for recipe in self._recipes}
         self._name = f"recipes-{os.getpid()}-{next(_runs)}"
@@ -61,6 +64,9 @@ class Index:
         self._collection: Any = None
 
     def __enter__(self) -> Self:
+        return self
+
+    def _start(self) -> None:
         from prompts_agent.knowledge.embed import EMBEDDER
 
         self._client = _client()
@@ -70,19 +76,26 @@ class Index:
             metadata={"embedder": EMBEDDER},
             configuration=configuration(len(self._recipes)),
         )
-        if self._vectors is not None:
-            self._add(self._recipes, self._vectors)
-        return self
 
-    def _add(self, recipes: Sequence[Recipe], vectors: NDArray[np.float32]) -> None:
-        if recipes:
-            self._collection.add(
-                ids=[recipe.id for recipe in recipes],
-                embeddings=vectors,
-                metadatas=[metadata(recipe) for recipe in recipes],
-            )
+    def _add(self, recipes: Sequence[Recipe]) -> None:
+        if not recipes:
+            return
+        if self._collection is None:
+            self._start()
+        self._collection.add(
+            ids=[recipe.id for recipe in recipes],
+            embeddings=self._rows(recipes),
+            metadatas=[metadata(recipe) for recipe in recipes],
+        )
         for recipe in recipes:
             del self._waiting[recipe.id]
+
+    def _rows(self, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+        from prompts_agent.knowledge.embed import embed
+
+        if self._vectors is None:
+            return embed([document(recipe) for recipe in recipes])
+        return self._vectors[[self._place[recipe.id] for recipe in recipes]]
 
     def __exit__(
         self,
@@ -90,14 +103,15 @@ class Index:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._client.delete_collection(self._name)
+        if self._collection is not None:
+            self._client.delete_collection(self._name)
+            self._collection = None
 
     def similarities(self, query: Query) -> dict[str, float]:
         """Recipe id → cosine similarity to the query's words, of the recipes that apply."""
         from prompts_agent.knowledge.embed import embed
 
-        new = [recipe for recipe in self._waiting.values() if not unmet(recipe, query)]
-        self._add(new, embed([document(recipe) for recipe in new]))
+        self._add([recipe for recipe in self._waiting.values() if not unmet(recipe, query)])
         if len(self._waiting) == len(self._recipes):
             return {}
         answer = self._collection.query(

@@ -67,8 +67,13 @@ def load_recipes(directory: Path | None = None, extra: Path | None = None) -> tu
 def together(
     recipes: Sequence[Recipe], team: Sequence[Recipe], place: str = "the team's recipes"
 ) -> tuple[Recipe, ...]:
-    """Both, by id. Raises `RecipeError` for an id in both: citations have to name one recipe."""
-    twice = {recipe.id for recipe in recipes} & {recipe.id for recipe in team}
+    """Both, by id; a recipe that both have word for word counts once.
+
+    Raises `RecipeError` for two of one id: citations have to name one recipe.
+    """
+    known = {recipe.id: recipe for recipe in recipes}
+    team = [recipe for recipe in team if known.get(recipe.id) != recipe]
+    twice = known.keys() & {recipe.id for recipe in team}
     if twice:
         name = min(twice)
         raise RecipeError(

@@ -30,10 +30,16 @@ def reasons(
     given = [
         f"treats {', '.join(findings)}" if findings else "moves the layout",
         f"applies to {_scope(recipe)}",
-        "measured on one job" if recipe.kind is RecipeKind.CASE else "",
+        _measured(recipe),
         f"rank {', '.join(places)}{words}",
     ]
     return tuple(reason for reason in given if reason)
+
+
+def _measured(recipe: Recipe) -> str:
+    if recipe.kind is not RecipeKind.CASE:
+        return ""
+    return "measured here" if recipe.measured_here else "measured on one job"
 
 
 def _scope(recipe: Recipe) -> str:

@@ -20,6 +20,7 @@ from prompts_agent.workload.workload import Objective, Phase
 __all__ = [
     "ANY",
     "CHIP_FAMILIES",
+    "HERE",
     "KNOBS",
     "SECTIONS",
     "Applies",
@@ -33,6 +34,9 @@ __all__ = [
 ANY: Final = "any"
 CHIP_FAMILIES = ("tpu", "gpu")
 """A chip's `platform`; a recipe may name these in place of single chips."""
+
+HERE: Final = "here"
+"""The source of a case that a team measured itself: no public page, and none is named."""
 
 KNOBS = tuple(name for name in Layout.model_fields if name != "mesh")
 """What moves with a mesh: every field of a layout but the mesh itself."""
@@ -149,8 +153,9 @@ class DrawnFrom(Record):
     case out first (`prompts_agent.knowledge.library.leave_out`), or it would be told the answer.
     """
 
-    source: str = Field(pattern=r"^(arXiv:\d{4}\.\d{4,5}|[\w.-]+/[\w.-]+)$")
-    """`owner/name` of the public repository, or `arXiv:` and the paper's number."""
+    source: str = Field(pattern=r"^(here|arXiv:\d{4}\.\d{4,5}|[\w.-]+/[\w.-]+)$")
+    """`owner/name` of the public repository, `arXiv:` and the paper's number, or `here` for what
+    the team measured itself."""
     workload: PlainLine = Field(min_length=1, max_length=80)
     """Family of the model and kind of job, for example `llama3-405b pretrain`."""
 
@@ -171,7 +176,8 @@ class Recipe(Record):
     """A different layout is the cure. False: the cure is elsewhere, and the mesh is to be left."""
     costs: PlainLine = Field(min_length=1, max_length=300)
     """What one pays for it, in a sentence."""
-    sources: tuple[Source, ...] = Field(min_length=1, max_length=8)
+    sources: tuple[Source, ...] = Field(default=(), max_length=8)
+    """Public; none only where `drawn_from` is `here`."""
     body: PlainText = Field(max_length=6000)
     """Markdown with the sections of `SECTIONS`."""
 
@@ -198,6 +204,13 @@ class Recipe(Record):
                 at="kind",
                 value=f"kind {self.kind}",
             )
+        if not self.sources and not self.measured_here:
+            _refuse(
+                "a recipe has a public source",
+                "List it under `sources`; only a case that was measured `here` has none.",
+                at="sources",
+                value="no sources",
+            )
         moved = [change.axis for change in self.changes] + [knob.knob for knob in self.knobs]
         twice = sorted({str(name) for name in moved if moved.count(name) > 1})
         if twice:
@@ -209,6 +222,16 @@ class Recipe(Record):
             )
         _check_body(self.body)
         return self
+
+    @property
+    def measured_here(self) -> bool:
+        """A case that the team measured itself."""
+        return self.drawn_from is not None and self.drawn_from.source == HERE
+
+    @property
+    def citation(self) -> str:
+        """What a report names as its source: a public address, or `measured here`."""
+        return self.sources[0].url if self.sources else "measured here"
 
     @cached_property
     def sections(self) -> dict[str, str]:

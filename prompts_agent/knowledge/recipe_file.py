@@ -202,7 +202,8 @@ def _value_error(detail: ErrorDetails, where: str, choices: list[str]) -> Recipe
     elif name == "id":
         rule, cure = "an id is kebab-case", "Use a-z, 0-9 and single hyphens."
     elif name == "drawn_from.source":
-        rule, cure = "a source of cases is owner/name or arXiv:number", "Write one of the two."
+        rule = "a source of cases is owner/name, arXiv:number, or here for one's own"
+        cure = "Write one of the three."
     elif name.endswith("url"):
         rule, cure = "a source is a public https address", "Write the whole https:// URL."
     return RecipeError(f"{where}: {name} {detail['input']!r}", rule=rule, cure=cure)

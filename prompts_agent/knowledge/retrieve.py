@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from prompts_agent.errors import InputError
@@ -11,8 +12,9 @@ from prompts_agent.knowledge.evidence import Evidence
 from prompts_agent.knowledge.library import library_digest, load_recipes
 from prompts_agent.knowledge.query import Query, unmet
 from prompts_agent.knowledge.recipe import Recipe
+from prompts_agent.knowledge.store import stored_vectors
 
-__all__ = ["retrieve"]
+__all__ = ["open_base", "retrieve"]
 
 _open: list[tuple[tuple[Recipe, ...], str, KnowledgeBase]] = []
 """Recipes, digest and index of the one knowledge base that this process keeps open: making an
@@ -41,7 +43,24 @@ def retrieve(
     return _base(pool).retrieve(query, k)
 
 
+@contextmanager
+def open_base(extra: Path | None = None, server: str | None = None) -> Iterator[KnowledgeBase]:
+    """The knowledge base of a run: the shipped recipes or a server's, and the team's in `extra`.
+
+    Raises `RecipeError` for recipes that break the rules, `InputError` for a server that does not
+    answer.
+    """
+    if server is None:
+        yield _base(load_recipes(extra=extra))
+        return
+    from prompts_agent.knowledge.server import ServerBase
+
+    with ServerBase(server, extra=extra) as base:
+        yield base
+
+
 def _base(recipes: tuple[Recipe, ...]) -> KnowledgeBase:
+    """Kept open. Vectors come from the index that `kb build` wrote, where it is there."""
     if _open and _open[0][0] is recipes:  # the shipped ones are one tuple for the whole process
         return _open[0][2]
     latest = tuple({recipe.id: recipe for recipe in recipes}.values())
@@ -49,5 +68,6 @@ def _base(recipes: tuple[Recipe, ...]) -> KnowledgeBase:
     if not _open or _open[0][1] != digest:
         while _open:
             _open.pop()[2].__exit__(None, None, None)
-        _open.append((recipes, digest, KnowledgeBase(latest).__enter__()))
+        base = KnowledgeBase(latest, vectors=stored_vectors(latest))
+        _open.append((recipes, digest, base.__enter__()))
     return _open[0][2]

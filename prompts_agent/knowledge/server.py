@@ -1,10 +1,10 @@
 """A knowledge base on a Chroma server, shared by a team.
 
-    prompts kb build            prints DIR
-    chroma run --path DIR/chroma --port 8000
+    prompts kb build                    prints DIR
+    chroma run --path DIR/chroma        or, for a server that runs: prompts kb build --kb URL
+    prompts diagnose TRACE --kb http://localhost:8000
 
 `ServerBase(url, token)` then stands in for the base of a run.
-
 
 The server's collection holds the recipes themselves (as JSON, checked again on arrival) and their
 vectors. What a query sends is its vector and its filter: phase, chip, architecture, findings, axes,
@@ -18,7 +18,7 @@ import os
 import urllib.error
 import urllib.request
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -124,15 +124,15 @@ class _Shared:
             )
 
 
-def publish(url: str, token: str | None = None, *, team: Path | None = None) -> int:
+def publish(url: str, token: str | None = None) -> int:
     """Replaces the server's recipes by those that came with this package; how many there are.
 
-    A team's recipes go along only if `team` names their directory here: `PROMPTS_KB` is not read.
+    A team's recipes are never sent.
     """
-    recipes: Sequence[Recipe] = load_recipes(data_directory("knowledge_base"), extra=team)
+    recipes = load_recipes(data_directory("knowledge_base"))
     client = _client(url, token)
     try:
-        _ask(url, lambda: _replace(client, tuple(recipes)))
+        _ask(url, lambda: _replace(client, recipes))
     finally:
         _close(client)
     return len(recipes)
@@ -257,10 +257,39 @@ def _ask(url: str, what: Callable[[], Any]) -> Any:
     except Exception as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        text = str(error).splitlines()[0][:200] if str(error) else ""
-        raise InputError(
-            f"knowledge base {url}",
-            rule=f"the server gave no answer that can be used ({type(error).__name__}: {text})",
-            cure=f"Check that `chroma run` serves there and holds the collection {COLLECTION!r} "
-            f"(`prompts kb build`), and {TOKEN_VARIABLE}.",
-        ) from error
+        rule, cure = _explained(error)
+        raise InputError(f"knowledge base {url}", rule=rule, cure=cure) from error
+
+
+def _explained(error: Exception) -> tuple[str, str]:
+    """(what went wrong, what to do), for a person who did not set the server up."""
+    first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    code, name = getattr(error, "code", None), type(error).__name__
+    if callable(code):  # Chroma's own errors
+        code = code()
+    if code in (401, 403):
+        return (
+            f"the server refuses the token (HTTP {code})",
+            f"Put the right one into {TOKEN_VARIABLE}; it is sent as a bearer token.",
+        )
+    if name == "NotFoundError":
+        return (
+            f"the server holds no collection {COLLECTION!r}",
+            "Fill it with `prompts kb build --kb URL`.",
+        )
+    if code is not None:
+        return (
+            f"what answers there is no Chroma server ({first})",
+            "Give the address of `chroma run`.",
+        )
+    if isinstance(error, OSError) or "onnect" in name or "imeout" in name:
+        reason = getattr(error, "reason", None) or first
+        return (
+            f"no server answers there ({reason})",
+            "Start it (`chroma run --path DIR/chroma`, DIR from `prompts kb build`), or correct "
+            "the address.",
+        )
+    return (
+        f"the server gave no answer that can be used ({name}: {first})",
+        f"Check that `chroma run` serves there, and {TOKEN_VARIABLE}.",
+    )

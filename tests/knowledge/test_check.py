@@ -90,7 +90,7 @@ PARTS = {
         ),
         (
             {"kind": "kind: case\ndrawn_from: {source: someone, workload: x}"},
-            "a source of cases is owner/name or arXiv:number",
+            "a source of cases is owner/name, arXiv:number, or here for one's own",
         ),
     ],
 )

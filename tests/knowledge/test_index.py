@@ -101,7 +101,10 @@ def test_no_collection_is_left_behind() -> None:
 
     client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
     before = {collection.name for collection in client.list_collections()}
-    with Index((make_recipe(),)):
+    asked = Query(phase=Phase.PRETRAIN, findings=(FindingKind.EXPOSED_COLLECTIVE,))
+    with Index((make_recipe(),)) as index:
+        assert {collection.name for collection in client.list_collections()} == before
+        assert set(index.similarities(asked)) == {"lower-it"}
         assert len(client.list_collections()) == len(before) + 1
     assert {collection.name for collection in client.list_collections()} == before
 
@@ -118,8 +121,9 @@ def test_a_chroma_that_does_not_start_says_how_to_mend_it(monkeypatch: pytest.Mo
         raise OSError("read-only file system")
 
     monkeypatch.setattr(chromadb, "EphemeralClient", fail)
-    with pytest.raises(InternalError) as caught, Index((make_recipe(),)):
-        pass
+    asked = Query(phase=Phase.PRETRAIN, findings=(FindingKind.EXPOSED_COLLECTIVE,))
+    with pytest.raises(InternalError) as caught, Index((make_recipe(),)) as index:
+        index.similarities(asked)
     assert caught.value.value == "chromadb (OSError: read-only file system)"
     assert "did not start" in caught.value.rule
     assert "Reinstall" in caught.value.cure

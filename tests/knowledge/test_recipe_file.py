@@ -208,9 +208,9 @@ FAULTS = [
     (
         'sources:\n  - {title: A book, url: "https://example.org/book"}',
         "sources: []",
-        ":18: sources []",
-        "at least 1 item",
-        "",
+        ":18: no sources",
+        "has a public source",
+        "measured `here` has none",
     ),
     (
         "https://example.org/book",

@@ -13,15 +13,17 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
-from recipe_build import make_recipe
 
 from prompts_agent.errors import InputError, RecipeError
 from prompts_agent.knowledge.base import KnowledgeBase
 from prompts_agent.knowledge.library import load_recipes
 from prompts_agent.knowledge.query import Query
+from prompts_agent.knowledge.retrieve import open_base
 from prompts_agent.knowledge.server import ServerBase, _close, publish
 from prompts_agent.knowledge.store import build
 
@@ -59,14 +61,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(load_recipes(), tmp_path_factory.mktemp("kb")) / "chroma"
 
 
-@pytest.fixture(scope="module")
-def url(built: Path) -> Iterator[str]:
+@contextmanager
+def chroma(path: Path) -> Iterator[str]:
+    """The address of `chroma run --path`; skips where it does not start."""
     command = shutil.which("chroma") or str(Path(sys.executable).with_name("chroma"))
     if not Path(command).exists():
         pytest.skip("the chroma command is not installed")
     port = free_port()
     server = subprocess.Popen(
-        [command, "run", "--path", str(built), "--host", "127.0.0.1", "--port", str(port)],
+        [command, "run", "--path", str(path), "--host", "127.0.0.1", "--port", str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
@@ -82,6 +85,12 @@ def url(built: Path) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def url(built: Path) -> Iterator[str]:
+    with chroma(built) as address:
+        yield address
 
 
 def test_a_server_on_a_built_index_answers_as_the_memory_does(url: str) -> None:
@@ -111,12 +120,10 @@ def test_publishing_replaces_and_leaves_the_team_at_home(
     monkeypatch.delenv("PROMPTS_KB")
     with ServerBase(url) as remote:
         assert "our-secret" not in {recipe.id for recipe in remote.recipes}  # … and not sent
-    assert publish(url, team=tmp_path) == count + 1
-    with ServerBase(url) as remote:
-        assert "our-secret" in {recipe.id for recipe in remote.recipes}
-    with pytest.raises(RecipeError, match=r"'our-secret'.*already\. Rename our-secret\.md"):
+    changed = text.replace("\ntitle: ", "\ntitle: Changed, ")
+    (tmp_path / "straggler-is-not-sharding.md").write_text(changed, encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"straggler.*already\. Rename straggler"):
         ServerBase(url, extra=tmp_path)
-    publish(url)
 
 
 @pytest.mark.filterwarnings("ignore:legacy embedding function:DeprecationWarning")
@@ -141,7 +148,7 @@ def test_a_recipe_that_a_server_changed_is_refused(url: str) -> None:
 
 
 def test_nobody_there() -> None:
-    with pytest.raises(InputError, match="gave no answer that can be used"):
+    with pytest.raises(InputError, match=r"no server answers there .*refused.*chroma run"):
         ServerBase(f"http://127.0.0.1:{free_port()}")
 
 
@@ -151,32 +158,102 @@ def test_what_is_no_address(url: str) -> None:
         ServerBase(url)
 
 
-def test_the_token_is_sent_and_only_in_the_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, str | None]] = []
+class Proxy(http.server.BaseHTTPRequestHandler):
+    """Lets requests with the right token through to a Chroma server, as a team's proxy does."""
 
-    class Recorder(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            seen.append((self.path, self.headers.get("Authorization")))
+    target = ""
+    seen: ClassVar[list[tuple[str, str | None]]] = []
+
+    def answer(self) -> None:
+        token = self.headers.get("Authorization")
+        self.seen.append((self.path, token))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if token != "Bearer s3cret":
             self.send_error(401)
+            return
+        kind = {"Content-Type": self.headers.get("Content-Type", "application/json")}
+        asked = urllib.request.Request(
+            self.target + self.path, data=body or None, headers=kind, method=self.command
+        )
+        with urllib.request.urlopen(asked, timeout=30) as reply:
+            data = reply.read()
+            self.send_response(reply.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = answer  # noqa: N815  (the names that http.server calls)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def guarded(url: str) -> Iterator[str]:
+    """A server that asks for a token, in front of `chroma run`."""
+    Proxy.target, Proxy.seen = url, []
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{proxy.server_port}"
+        proxy.shutdown()
+        thread.join()
+
+
+def test_the_right_token_opens_the_server(guarded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROMPTS_KB_TOKEN", "s3cret")
+    with open_base(server=guarded) as base, KnowledgeBase(load_recipes()) as local:
+        assert base.retrieve(ASKED) == local.retrieve(ASKED)
+    assert Proxy.seen
+    assert all(header == "Bearer s3cret" and "s3cret" not in path for path, header in Proxy.seen)
+
+
+@pytest.mark.parametrize("token", [None, "wrong"])
+def test_a_wrong_token_is_said_to_be_wrong_and_never_shown(
+    guarded: str, monkeypatch: pytest.MonkeyPatch, token: str | None
+) -> None:
+    monkeypatch.delenv("PROMPTS_KB_TOKEN", raising=False)
+    if token is not None:
+        monkeypatch.setenv("PROMPTS_KB_TOKEN", token)
+    with pytest.raises(InputError, match=r"refuses the token \(HTTP 401\).*PROMPTS_KB_TOKEN") as no:
+        ServerBase(guarded)
+    assert "wrong" not in str(no.value)
+
+
+def test_something_else_than_chroma_answers() -> None:
+    class Other(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
 
         def log_message(self, *_: object) -> None:
             pass
 
-    monkeypatch.setenv("PROMPTS_KB_TOKEN", "s3cret")
-    with http.server.HTTPServer(("127.0.0.1", 0), Recorder) as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+    with http.server.HTTPServer(("127.0.0.1", 0), Other) as other:
+        thread = threading.Thread(target=other.serve_forever, daemon=True)
         thread.start()
-        with pytest.raises(InputError) as caught:
-            ServerBase(f"http://127.0.0.1:{proxy.server_port}")
-        proxy.shutdown()
+        with pytest.raises(InputError, match=r"is no Chroma server.*404"):
+            ServerBase(f"http://127.0.0.1:{other.server_port}")
+        other.shutdown()
         thread.join()
-    assert seen
-    assert all(header == "Bearer s3cret" and "s3cret" not in path for path, header in seen)
-    assert "s3cret" not in str(caught.value)
 
 
-def test_of_equal_ids_there_is_an_error() -> None:
-    from prompts_agent.knowledge.library import together
+def test_a_diagnosis_asks_the_server(url: str) -> None:
+    from prompts_agent.agents.graph import run_plan
+    from prompts_agent.agents.request import DiagnoseRequest
 
-    with pytest.raises(RecipeError, match="is in the knowledge base already"):
-        together((make_recipe(),), (make_recipe(),))
+    asked = DiagnoseRequest(model="llama3.1-8b", target="v5e:4x4", global_batch=32, sequence=2048)
+    here = run_plan(asked)
+    assert here.evidence
+    assert run_plan(asked.model_copy(update={"kb": url})).evidence == here.evidence
+
+
+def test_an_empty_server_is_said_to_be_empty(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with chroma(tmp_path) as empty:
+        with pytest.raises(InputError, match=r"holds no collection.*prompts kb build --kb"):
+            ServerBase(empty)
+        assert publish(empty) == len(load_recipes())
+        with ServerBase(empty) as remote:
+            assert remote.recipes == load_recipes()

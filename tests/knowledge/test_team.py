@@ -66,7 +66,8 @@ def test_a_directory_of_ones_own_is_not_joined_by_the_variable(
 
 def test_an_id_in_both_is_an_error_with_the_cure(team: Path) -> None:
     name = "straggler-is-not-sharding.md"
-    (team / name).write_bytes((SOURCE / name).read_bytes())
+    text = (SOURCE / name).read_text(encoding="utf-8")
+    (team / name).write_text(text.replace("\ntitle: ", "\ntitle: Ours, "), encoding="utf-8")
     with pytest.raises(RecipeError) as caught:
         load_recipes(extra=team)
     assert caught.value.value == f"recipe 'straggler-is-not-sharding' in {team}"

@@ -95,6 +95,14 @@ def _times(profile: Profile, main: DeviceMeasure | None) -> Iterator[Fact]:
         yield from _fact(
             "step_period", "Step period", step.period_s, "s", f"start to start, {source}"
         )
+    spread_ps = main.steps.spread_ps if main is not None and main.steps is not None else None
+    yield from _fact(
+        "step_time.spread",
+        "Standard deviation of one step",
+        None if spread_ps is None else seconds_from_ps(spread_ps),
+        "s",
+        "quartiles of the steps; their range where they are fewer than eight",
+    )
     where = device_name(main.device) if main else "the trace"
     whole = sum(
         value for value in profile.breakdown.model_dump().values() if isinstance(value, float)

@@ -23,6 +23,9 @@ Int64s = NDArray[np.int64]
 _ENOUGH_RUNS = 4
 _CUT_OFF = 0.5  # a first or last run shorter than this part of the median was cut off
 _TYPICAL = 1.5  # steps up to this multiple of the median period count as typical
+_RANGE_IN_SDS = {3: 1.693, 4: 2.059, 5: 2.326, 6: 2.534, 7: 2.704}
+"""Expected range of n normal values in standard deviations (Tippett, Biometrika 17, 1925)."""
+_QUARTILES_IN_SDS = 1.349
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,20 @@ class DeviceSteps:
     def step_ps(self) -> float:
         """The period where there is one, else the run."""
         return self.median_ps if self.period_ps is None else self.period_ps
+
+    @property
+    def spread_ps(self) -> float | None:
+        """Standard deviation of one step, from the quartiles, so that a pause or two count for
+        little; of fewer than eight steps from their range. None for fewer than three.
+        """
+        values = self.until - self.start if self.has_periods else self.duration
+        count = len(self)
+        if count in _RANGE_IN_SDS:
+            return float(np.ptp(values)) / _RANGE_IN_SDS[count]
+        if count < min(_RANGE_IN_SDS):
+            return None
+        low, high = np.percentile(values, (25, 75))
+        return float(high - low) / _QUARTILES_IN_SDS
 
     def typical(self) -> NDArray[np.bool_]:
         """Steps without an outlier's pause (a checkpoint, a compile) after their run."""
