@@ -16,6 +16,7 @@ COMMANDS = (
     ("plan",),
     ("compare",),
     ("doctor",),
+    ("replay",),
     ("emit",),
     ("schema",),
     ("verify",),

@@ -71,7 +71,10 @@ class Considered(Record):
     high_s: float | None = None
     hbm_bytes: int | None = None
     hbm_limit_bytes: int | None = None
-    verdict: Literal["not legal", "does not fit", "proposed already", "slower", "no slower"]
+    verdict: Literal[
+        "no layout", "not legal", "does not fit", "proposed already", "ranks below", "ranks among"
+    ]
+    """`ranks among`: the same ranking puts it before the last proposal."""
     why: str
     """The gate's own words."""
     reason: str | None = None

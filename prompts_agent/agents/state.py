@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from prompts_agent.agents.critic.review import Review
 from prompts_agent.agents.finding import Finding
+from prompts_agent.agents.opinion import Opinion
 from prompts_agent.agents.report import Abstention, Report
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.agents.resolve import Job
@@ -37,4 +38,6 @@ class State(TypedDict, total=False):
     board: Board | None  # planner
     reviews: tuple[Review, ...]  # critic
     abstained: Abstention | None  # planner or critic
+    opinion: Opinion  # analyst and every later node, with a language model only
+    weighings: int  # weigh, with a language model only
     report: Report  # report

@@ -19,6 +19,7 @@ from prompts_agent.cli import (
     evaluate,
     knowledge,
     plan,
+    replay,
     schema,
     show,
     verify,
@@ -85,6 +86,7 @@ app.command("diagnose")(diagnose.diagnose)
 app.command("plan")(plan.plan)
 app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
+app.command("replay")(replay.replay)
 app.command("emit")(emit.emit)
 app.command("show")(show.show)
 app.command("schema")(schema.schema)

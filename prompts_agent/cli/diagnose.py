@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from prompts_agent.cli import options
+from prompts_agent.cli.llm import LlmChoice
 from prompts_agent.cli.run import run
 
 __all__ = ["diagnose"]
@@ -51,6 +52,12 @@ def diagnose(
     verify: options.Verify = "auto",
     commit: options.Commit = None,
     redact: options.Redact = True,
+    llm: options.Llm = None,
+    llm_base_url: options.LlmBaseUrl = None,
+    no_llm: options.NoLlm = False,
+    llm_dry_run: options.LlmDryRun = False,
+    record: options.RecordFile = None,
+    resume: options.Resume = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -83,4 +90,12 @@ def diagnose(
         verbose=verbose,
         commit=commit,
         redact=redact,
+        llm=LlmChoice(
+            model=llm,
+            base_url=llm_base_url,
+            off=no_llm,
+            dry_run=llm_dry_run,
+            record=record,
+            resume=resume,
+        ),
     )

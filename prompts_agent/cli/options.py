@@ -17,14 +17,20 @@ __all__ = [
     "FrameworkName",
     "Kb",
     "KbPath",
+    "Llm",
+    "LlmBaseUrl",
+    "LlmDryRun",
     "Model",
+    "NoLlm",
     "Objective",
     "ObjectiveName",
     "Output",
     "Phase",
     "PhaseName",
     "Quiet",
+    "RecordFile",
     "Redact",
+    "Resume",
     "Sequence",
     "Target",
     "Top",
@@ -157,4 +163,43 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stder
 Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Progress as lines on stderr, and how long it took."),
+]
+Llm = Annotated[
+    str | None,
+    typer.Option(
+        "--llm",
+        metavar="MODEL",
+        help="A language model that judges and explains; it can change no number. Default: "
+        "PROMPTS_LLM_MODEL, prompts.toml, else none.",
+        show_default=False,
+    ),
+]
+LlmBaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--llm-base-url",
+        metavar="URL",
+        help="Its OpenAI-compatible endpoint, up to /v1. Default: PROMPTS_LLM_BASE_URL, "
+        "OPENAI_BASE_URL, else OpenAI.",
+        show_default=False,
+    ),
+]
+NoLlm = Annotated[bool, typer.Option("--no-llm", help="No language model, whatever is configured.")]
+LlmDryRun = Annotated[
+    bool,
+    typer.Option("--llm-dry-run", help="Print what the model would be sent, and send nothing."),
+]
+RecordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--record",
+        metavar="FILE",
+        help="Record questions and answers here, for prompts replay. Default: a new file under "
+        "~/.local/state/prompts/runs.",
+        show_default=False,
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on where this command with a model was interrupted."),
 ]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from prompts_agent.cli import options
+from prompts_agent.cli.llm import LlmChoice
 from prompts_agent.cli.run import run
 
 __all__ = ["plan"]
@@ -38,6 +39,12 @@ def plan(
     redact: options.Redact = True,
     kb_path: options.KbPath = None,
     kb: options.Kb = None,
+    llm: options.Llm = None,
+    llm_base_url: options.LlmBaseUrl = None,
+    no_llm: options.NoLlm = False,
+    llm_dry_run: options.LlmDryRun = False,
+    record: options.RecordFile = None,
+    resume: options.Resume = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -69,4 +76,12 @@ def plan(
         verbose=verbose,
         commit=commit,
         redact=redact,
+        llm=LlmChoice(
+            model=llm,
+            base_url=llm_base_url,
+            off=no_llm,
+            dry_run=llm_dry_run,
+            record=record,
+            resume=resume,
+        ),
     )

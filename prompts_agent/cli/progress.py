@@ -15,6 +15,8 @@ STAGES = {
     "retriever": "asking the knowledge base",
     "planner": "searching layouts",
     "critic": "checking proposals",
+    "weigh": "asking the language model to weigh",
+    "attack": "asking the language model to object",
     "report": "writing the report",
 }
 """Names of the graph's nodes, in words."""

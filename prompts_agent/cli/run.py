@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from prompts_agent.cli.llm import LlmChoice, opened
 from prompts_agent.cli.options import FormatName, FrameworkName
 from prompts_agent.cli.output import check_output, stdout_is_unicode, write_result
 from prompts_agent.cli.progress import progress
@@ -39,20 +40,26 @@ def run(
     force: bool,
     quiet: bool,
     verbose: bool,
+    llm: LlmChoice,
     commit: str | None = None,
     redact: bool = True,
 ) -> None:
     """Diagnose `paths`, or plan where there are none; write the report; exit with its code."""
     check_output(output, force=force)
-    with progress(quiet=quiet, verbose=verbose) as tell:
+    with opened(llm, quiet=quiet) as talk, progress(quiet=quiet, verbose=verbose) as tell:
         from prompts_agent.agents.graph import run_diagnosis, run_plan
         from prompts_agent.agents.request import DiagnoseRequest
         from prompts_agent.emit.registry import with_configs
 
         workload = _workload(workload_file)
         request = DiagnoseRequest(paths=paths, workload=workload, timings=verbose, **flags)
-        report = run_diagnosis(request, tell) if paths else run_plan(request, tell)
+        ask = run_diagnosis if paths else run_plan
+        report = ask(request, tell, talk.session)
         report = with_configs(report, framework)
+        talk.end(report)
+    if talk.dry is not None:
+        write_result(talk.dry.text(), output, force=force)
+        return
     name = format_of(format_name, output)
     write_report(report, name, output, force=force, commit=commit, redact=redact)
     code = exit_code_of_report(report)

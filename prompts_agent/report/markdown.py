@@ -24,6 +24,7 @@ from prompts_agent.report.figures import (
     step_time,
     title,
 )
+from prompts_agent.report.opinions import TITLE, opinion_lines, opinion_parts
 from prompts_agent.report.references import marks, references
 from prompts_agent.report.text import fact_values, filled, plain
 from prompts_agent.trace.profile import Fact
@@ -83,6 +84,7 @@ def folds(report: Report) -> tuple[str, ...]:
     sections = (
         *(_proposal(proposal, report) for proposal in report.proposals),
         _fold("What the job waits for", _findings(report)),
+        _fold(TITLE, _opinion(report)),
         _fold("References", _references(report)),
         _fold("Read with care", _caveats(report)),
         _fold("What was searched", _search(report)),
@@ -220,6 +222,16 @@ def _breakdown(report: Report) -> str:
                 f"| {label} | {format_seconds(seconds)} | {share(seconds / parts.total_s)} |"
             )
     return "\n".join(lines) + "\n"
+
+
+def _opinion(report: Report) -> str:
+    if report.opinion is None:
+        return ""
+    lines = [escaped(line) for line in opinion_lines(report.opinion)]
+    for part in opinion_parts(report):
+        lines += ["", f"**{escaped(part.label)}**", ""]
+        lines += [f"- {escaped(line)}" for line in part.lines]
+    return "\n".join(lines)
 
 
 def _references(report: Report) -> str:

@@ -33,7 +33,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, report: Report) -> list[DiagnoseRe
     """What the agents were asked; they answer with the stored report."""
     seen: list[DiagnoseRequest] = []
 
-    def answer(request: DiagnoseRequest, progress: Any = None) -> Report:
+    def answer(request: DiagnoseRequest, progress: Any = None, session: Any = None) -> Report:
         if progress is not None:
             progress("read")
         seen.append(request)

@@ -46,6 +46,16 @@ _VERB_FIRST = re.compile(
     rf"\b({_RAISE}|{_LOWER}) {_BEFORE}({_AXES})\b({_TAIL}?)(?![-\w])", re.IGNORECASE
 )
 _NOUN_LAST = re.compile(rf"\b({_AXES}){_TAIL}? ({_NOUNS})\b", re.IGNORECASE)
+# "the tensor axis is raised", "tensor parallelism goes up", "the fsdp degree shrinks".
+_UP = r"(?:rais|increas|enlarg|widen)ed|grow(?:s|n|ing)?|rises?|risen|(?:go|goe|went|gone)s? up"
+_DOWN = (
+    r"(?:lower|reduc|decreas|narrow)ed|cut|shr[aiu]nk(?:s|en)?|falls?|fallen"
+    r"|(?:go|goe|went|gone)s? down"
+)
+_AXIS_FIRST = re.compile(
+    rf"\b({_AXES})(?:{_TAIL})+ (?:(?:is|are|was|gets|be|being|has been) )?({_UP}|{_DOWN})\b",
+    re.IGNORECASE,
+)
 # What may follow a bare axis name if the axis itself is meant: "raises tensor to …".
 _BARE_END = re.compile(
     r"\s*(?:$|[.,;:)({]|\b(?:to|from|and|by|so|which|while|for|in|at|because)\b)"
@@ -71,6 +81,10 @@ def claims(text: str) -> Iterator[Claim]:
             continue
         direction: Direction = "raise" if re.fullmatch(_RAISE, verb, re.IGNORECASE) else "lower"
         yield Claim(_AXIS_WORDS[word], direction, match.group())
+    for match in _AXIS_FIRST.finditer(text):
+        word, verb = match.group(1).lower(), match.group(2)
+        up = re.fullmatch(_UP, verb, re.IGNORECASE) is not None
+        yield Claim(_AXIS_WORDS[word], "raise" if up else "lower", match.group())
     for match in _NOUN_LAST.finditer(text):
         word, noun = match.group(1).lower(), match.group(2).lower()
         yield Claim(

@@ -15,7 +15,10 @@ from prompts_agent.layout.placement_text import placement_text
 from prompts_agent.layout.space import Space
 from prompts_agent.units import format_bytes
 
-__all__ = ["criticise", "review"]
+__all__ = ["WORDS_END", "criticise", "review"]
+
+WORDS_END = "agree with the changes and cite what exists"
+"""How the check of a draft's sentences ends."""
 
 
 def criticise(drafts: Sequence[Draft], space: Space, ground: Ground) -> tuple[Review, ...]:
@@ -86,4 +89,4 @@ def _repeated(draft: Draft, earlier: Iterable[Layout]) -> list[Objection]:
 
 
 def _words_text(draft: Draft) -> str:
-    return f"{len(draft.texts)} sentences agree with the changes and cite what exists"
+    return f"{len(draft.texts)} sentences {WORDS_END}"

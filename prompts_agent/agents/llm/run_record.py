@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from prompts_agent.agents.llm.places import state_directory
 from prompts_agent.agents.report import Report
 from prompts_agent.errors import InputError, OutputError
 from prompts_agent.record import Record
@@ -28,6 +29,7 @@ __all__ = [
     "RunRecord",
     "default_path",
     "read_record",
+    "report_of",
     "sha256_of",
 ]
 
@@ -90,11 +92,8 @@ _LINE: TypeAdapter[RunLine | CallLine | ReportLine] = TypeAdapter(Line)
 
 def default_path(environment: Mapping[str, str] | None = None) -> Path:
     """A name of its own under `$XDG_STATE_HOME/prompts/runs` (`~/.local/state/prompts/runs`)."""
-    env = os.environ if environment is None else environment
-    state = env.get("XDG_STATE_HOME", "").strip()
-    base = Path(state) if state else Path.home() / ".local" / "state"
     when = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    return base / "prompts" / "runs" / f"{when}-{secrets.token_hex(3)}.jsonl"
+    return state_directory(environment) / "runs" / f"{when}-{secrets.token_hex(3)}.jsonl"
 
 
 class RunRecord:
@@ -161,6 +160,23 @@ def read_record(path: Path) -> list[RunLine | CallLine | ReportLine]:
                 cure="Give a file that --record wrote, by this version or an older one.",
             ) from error
     return found
+
+
+def report_of(path: Path) -> Report:
+    """The report at the end of a record. Raises `InputError` where there is none."""
+    lines = read_record(path)
+    found = [line.report for line in lines if isinstance(line, ReportLine)]
+    if not lines or not isinstance(lines[0], RunLine):
+        raise InputError(
+            str(path), rule="is no record of a run", cure="Give a file that --record wrote."
+        )
+    if not found:
+        raise InputError(
+            str(path),
+            rule="the run did not come to its end, so it holds no report",
+            cure="Give the command of the run again with --resume, and replay the new record.",
+        )
+    return found[-1]
 
 
 def sha256_of(text: str) -> str:

@@ -16,7 +16,16 @@ from prompts_agent.layout.diff import same_degrees
 from prompts_agent.layout.layout import Layout
 from prompts_agent.record import Record
 
-__all__ = ["MARGIN_STEP", "MAX_ROUNDS", "Board", "draft", "first_board", "next_board", "settle"]
+__all__ = [
+    "MARGIN_STEP",
+    "MAX_ROUNDS",
+    "Board",
+    "draft",
+    "first_board",
+    "next_board",
+    "reordered",
+    "settle",
+]
 
 MAX_ROUNDS = 3
 """Drafts are reviewed so often; what still fails then is dropped."""
@@ -60,10 +69,13 @@ def draft(
 
 
 def _drafts(
-    candidates: Sequence[Candidate], case: Case, muted: Sequence[tuple[str, ...]]
+    candidates: Sequence[Candidate],
+    case: Case,
+    muted: Sequence[tuple[str, ...]],
+    ranks: Sequence[int] | None = None,
 ) -> tuple[Draft, ...]:
     """All of them, each argued against its neighbours."""
-    placed = zip(candidates, standings(candidates), muted, strict=True)
+    placed = zip(candidates, standings(candidates, ranks), muted, strict=True)
     return tuple(draft(candidate, case, where, out) for candidate, where, out in placed)
 
 
@@ -71,6 +83,28 @@ def first_board(candidates: Sequence[Candidate], case: Case, top: int) -> Board:
     """The first `top` candidates, drafted."""
     chosen = candidates[:top]
     return Board(round=1, drafts=_drafts(chosen, case, [()] * len(chosen)), taken=len(chosen))
+
+
+def reordered(
+    board: Board,
+    reviews: Sequence[Review],
+    places: Sequence[int],
+    case: Case,
+    ranks: Sequence[int],
+) -> Board:
+    """The drafts that passed in another order: `places` are theirs in the board, `ranks` those
+    that the ranking gave them in the order of the board, all from 0.
+    """
+    pairs = zip(board.drafts, reviews, strict=True)
+    passed = [draft for draft, review in pairs if review.passed]
+    drafts = [passed[place] for place in places]
+    argued = _drafts(
+        [item.candidate for item in drafts],
+        case,
+        [item.muted for item in drafts],
+        [ranks[place] for place in places],
+    )
+    return board.model_copy(update={"drafts": argued, "rejected": settle(board, reviews)})
 
 
 def settle(board: Board, reviews: Sequence[Review]) -> tuple[Rejection, ...]:

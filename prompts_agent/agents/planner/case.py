@@ -76,16 +76,34 @@ class Standing:
     """What it is compared with: the best, or for the best the second."""
     above: Candidate | None = None
     """The one ranked just above, where that is not `other`."""
+    judged: bool = False
+    """A language model, and not the ranking, set the order against `other`."""
+    judged_above: bool = False
+    """The same of the order against `above`."""
 
 
-def standings(candidates: Sequence[Candidate]) -> tuple[Standing, ...]:
-    """Of every candidate, best first."""
+def standings(
+    candidates: Sequence[Candidate], ranks: Sequence[int] | None = None
+) -> tuple[Standing, ...]:
+    """Of every candidate, best first. `ranks` are the ranking's own, where they come in another
+    order.
+    """
+    own = list(range(len(candidates))) if ranks is None else list(ranks)
     found = []
     for place, _ in enumerate(candidates):
         second = candidates[1] if len(candidates) > 1 else None
         other = second if place == 0 else candidates[0]
         above = candidates[place - 1] if place > 1 else None
-        found.append(Standing(first=place == 0, other=other, above=above))
+        against = (1 if place == 0 else 0) if other is not None else place
+        found.append(
+            Standing(
+                first=place == 0,
+                other=other,
+                above=above,
+                judged=(own[place] < own[against]) != (place < against),
+                judged_above=above is not None and own[place] < own[place - 1],
+            )
+        )
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from prompts_agent.agents.planner.draft import Candidate
 from prompts_agent.agents.report import Change, Reason
 from prompts_agent.layout.mesh import Axis
 
-__all__ = ["MAX_RECIPES", "citations"]
+__all__ = ["MAX_RECIPES", "agrees", "citations"]
 
 MAX_RECIPES = 2
 """Recipes cited a layout; more would repeat each other."""
@@ -19,17 +19,24 @@ MAX_RECIPES = 2
 def citations(candidate: Candidate, changes: Sequence[Change], case: Case) -> Iterator[Reason]:
     """At most MAX_RECIPES, in the order of the retrieval; only those whose title is known."""
     cited = 0
-    for recipe_id, moves in case.moves.items():
+    for recipe_id in case.moves:
         if recipe_id not in case.titles or cited == MAX_RECIPES:
             continue
-        clause = (
-            _axes_used(candidate, moves)
-            if case.from_nothing
-            else _changes_made(recipe_id, changes, case)
-        )
+        clause = _clause(recipe_id, candidate, changes, case)
         if clause:
             cited += 1
             yield Reason(text=f"As in {{recipe:{recipe_id}}}: {clause}.", recipe_ids=(recipe_id,))
+
+
+def agrees(recipe_id: str, candidate: Candidate, changes: Sequence[Change], case: Case) -> bool:
+    """The layout does what the recipe says, and nothing against it."""
+    return recipe_id in case.moves and bool(_clause(recipe_id, candidate, changes, case))
+
+
+def _clause(recipe_id: str, candidate: Candidate, changes: Sequence[Change], case: Case) -> str:
+    if case.from_nothing:
+        return _axes_used(candidate, case.moves[recipe_id])
+    return _changes_made(recipe_id, changes, case)
 
 
 def _changes_made(recipe_id: str, changes: Sequence[Change], case: Case) -> str:

@@ -24,6 +24,8 @@ TIGHT = 0.9
 _ADOPTED = "which meshes people adopted weighs in"
 """Besides time and the chance to fit, the ranking knows what was chosen in public cases."""
 
+_JUDGED = " Their intervals overlap, and the language model set this order."
+
 _RULES = {
     "fewer axes": "the mesh with fewer axes goes first",
     "smaller tensor degree": "of the tensor axis the lowest degree goes first",
@@ -39,10 +41,13 @@ def against_neighbours(candidate: Candidate, case: Case, standing: Standing) -> 
     other, above = standing.other, standing.above
     if other is not None:
         better, worse = (candidate, other) if standing.first else (other, candidate)
-        yield from _difference(
-            candidate, other, case, _order(better, worse, case), first=standing.first
-        )
+        order = _JUDGED if standing.judged else _order(better, worse, case)
+        yield from _difference(candidate, other, case, order, first=standing.first)
     if above is None:
+        return
+    if standing.judged_above:
+        text = "Their intervals overlap; the language model put {above:name} before it."
+        yield Reason(text=text, term_ids=_deciding(candidate, above, case))
         return
     if _surer_to_fit(above, candidate, case):
         text = "{above:name} goes before it because it is surer to fit."

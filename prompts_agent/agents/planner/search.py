@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +20,7 @@ from prompts_agent.layout.table import LayoutTable
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Measured, Objective, Phase, Workload
 
-__all__ = ["Found", "search"]
+__all__ = ["Found", "assess", "place_among", "search"]
 
 _ROOMIER_MESHES = 8
 _ROOMIER_SHARES = (0.85, 0.7, 0.5)
@@ -115,6 +116,25 @@ def _roomier(pool: _Pool, rows: list[int]) -> dict[Layout, tuple[Candidate, ...]
         found[pool.table.row(row)] = tuple(line)
         found |= {one.layout: tuple(line[k + 1 :]) for k, one in enumerate(line)}
     return found
+
+
+def assess(workload: Workload, layouts: Sequence[Layout]) -> tuple[Candidate, ...]:
+    """The same estimates of these legal layouts, in their order."""
+    measured = _usable_measurement(workload)
+    today = _today(workload, measured)
+    table = LayoutTable.of(layouts)
+    estimates = estimate(table, workload, measured_baseline=measured)
+    ratio = _against(today, workload, table, measured) or estimates
+    return tuple(
+        _candidate(table, estimates, ratio, row, workload, today) for row in range(len(layouts))
+    )
+
+
+def place_among(workload: Workload, layout: Layout, others: Sequence[Layout]) -> int:
+    """Where the ranking puts `layout` among `others`, from 1."""
+    table = LayoutTable.of([layout, *others])
+    estimates = estimate(table, workload, measured_baseline=_usable_measurement(workload))
+    return 1 + list(rank(estimates, table, workload)).index(0)
 
 
 def _other(objective: Objective) -> Objective:

@@ -12,6 +12,7 @@ from prompts_agent.report.console.closing import closing_sections
 from prompts_agent.report.console.findings import findings_section
 from prompts_agent.report.console.header import answer, facts_grid, step_section
 from prompts_agent.report.console.layout import indented
+from prompts_agent.report.console.opinion import opinion_section
 from prompts_agent.report.console.proposals import proposals_section
 from prompts_agent.report.console.terminal import PIPE_WIDTH, pen_of
 
@@ -27,6 +28,7 @@ def print_report(report: Report, console: Console) -> None:
         step_section(pen, report, console.width),
         findings_section(pen, report),
         *proposals_section(pen, report, console.width),
+        opinion_section(pen, report),
         *closing_sections(pen, report),
     ]
     print_sections([section for section in sections if section is not None], console)
