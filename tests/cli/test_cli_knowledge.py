@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+import yaml
 from typer.testing import CliRunner
 
 from prompts_agent.cli.app import app
 
+REPO = Path(__file__).parents[2]
 QUESTIONS = """
 - id: q1
   half: tune
@@ -15,6 +18,16 @@ QUESTIONS = """
   ask: {phase: pretrain, chip: v5e, architecture: [dense], findings: [input_bound]}
   wants: [input-bound-is-not-sharding]
 """
+
+
+def test_the_hook_runs_a_command_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPO)
+    hooks = yaml.safe_load((REPO / ".pre-commit-hooks.yaml").read_text())
+    (hook,) = [hook for hook in hooks if hook["id"] == "prompts-kb-check"]
+    program, *command = [*hook["entry"].split(), *hook["args"]]
+    assert program == "prompts"
+    done = CliRunner().invoke(app, command)
+    assert (done.exit_code, done.stdout) == (0, "no fault: recipes in knowledge_base\n")
 
 
 def test_the_index_is_built_once_and_its_place_printed(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from recipe_build import make_recipe
 from prompts_agent.errors import OutputError, RecipeError
 from prompts_agent.knowledge.embed import embed
 from prompts_agent.knowledge.index import document
+from prompts_agent.knowledge.query import Query
+from prompts_agent.knowledge.retrieve import retrieve
 from prompts_agent.knowledge.store import COLLECTION, build, store_path, stored_vectors
 
 RECIPES = (make_recipe(id="one"), make_recipe(id="two", title="Raise the data axis"))
@@ -110,28 +112,49 @@ def test_the_chroma_directory_opens(tmp_path: Path) -> None:
 
 
 CODE = """
-import sys
-from pathlib import Path
-from prompts_agent.knowledge.base import KnowledgeBase
-from prompts_agent.knowledge.index import Index
 from prompts_agent.knowledge.library import load_recipes
 from prompts_agent.knowledge.query import Query
-from prompts_agent.knowledge.store import build, stored_vectors
-recipes = load_recipes()[:12]
-build(recipes, Path(sys.argv[1]), wait_s=100)
-with Index(recipes, stored_vectors(recipes, Path(sys.argv[1]))) as index:
-    with KnowledgeBase(recipes, index) as base:
-        found = base.retrieve(Query(phase="pretrain", devices=64, text="fsdp"))
+from prompts_agent.knowledge.retrieve import open_base
+from prompts_agent.knowledge.query import Query
+from prompts_agent.knowledge.retrieve import retrieve
+from prompts_agent.knowledge.store import build
+build(load_recipes(), wait_s=100)
+with open_base() as base:
+    found = base.retrieve(Query(phase="pretrain", chip="v5p", devices=64, text="fsdp"))
 print([(item.recipe_id, item.score) for item in found])
 """
+
+
+def test_a_run_takes_the_vectors_of_the_built_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    asked = Query(phase="pretrain", devices=64, text="fsdp")
+    # Texts of their own, so that no other test has opened them.
+    recipes = (make_recipe(id="one", costs="Ours."), make_recipe(id="two", costs="Ours too."))
+    made: list[int] = []
+    monkeypatch.setattr(
+        "prompts_agent.knowledge.embed.embed", lambda texts: made.append(len(texts)) or embed(texts)
+    )
+    plain = retrieve(asked, recipes=recipes)
+    assert 2 in made  # both recipes
+    build(recipes)
+    made.clear()
+    monkeypatch.setattr("prompts_agent.knowledge.retrieve._open", [])
+    assert retrieve(asked, recipes=recipes) == plain
+    assert set(made) == {1}  # the question alone
 
 
 def test_eight_processes_at_once_neither_hang_nor_damage_it(tmp_path: Path) -> None:
     """All eight want the same index that is not there yet; each then asks it."""
     running = [
         subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", CODE, str(tmp_path)],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            [sys.executable, "-W", "error", "-c", CODE],
+            env={
+                **os.environ,
+                "PYTHONPATH": str(Path(__file__).parents[2]),
+                "XDG_CACHE_HOME": str(tmp_path),
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -148,6 +171,6 @@ def test_eight_processes_at_once_neither_hang_nor_damage_it(tmp_path: Path) -> N
     ] * 8
     assert len({out for out, _ in done}) == 1
     assert done[0][0].startswith("[('")
-    names = sorted(path.name for path in tmp_path.iterdir())
+    names = sorted(path.name for path in (tmp_path / "prompts" / "knowledge").iterdir())
     assert len(names) == 2
     assert "build.lock" in names
