@@ -61,11 +61,14 @@ def query(
     kinds = tuple(dict.fromkeys(f.kind for f in findings))
     exposed = [f for f in findings if f.kind is FindingKind.EXPOSED_COLLECTIVE]
     axes = tuple(dict.fromkeys(axis for f in exposed for axis in axes_meant(f, names)))
+    # Kinds of collectives, in XLA's words: nothing that a trace may have named.
+    text = " ".join(dict.fromkeys(f.id.split(".")[1] for f in exposed))
     if workload is not None:
         # The job is known, so it is planned for: how to capture a better trace is no evidence.
         told = tuple(kind for kind in kinds if kind is not FindingKind.TRACE_TOO_POOR)
-        return Query.of(workload, told, axes)
+        return Query.of(workload, told, axes, text)
     return Query(
+        text=text,
         findings=kinds,
         axes=axes,
         chip=_chip_of(profile),

@@ -85,8 +85,8 @@ def evaluate(
     asked = load_questions(questions)
     with open_base(kb_path, kb) as base:
         recipes = base.recipes
-    halves = {half: tuple(q for q in asked if q.half == half) for half in ("tune", "final")}
-    found = {half: score(some, recipes) for half, some in halves.items() if some}
+    parts = dict.fromkeys(question.part for question in asked)
+    found = {part: score([q for q in asked if q.part == part], recipes) for part in parts}
     write_result(render(found | {"all": score(asked, recipes)}), None, force=False)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from prompts_agent.errors import InternalError
 from prompts_agent.knowledge.query import Query, unmet
-from prompts_agent.knowledge.recipe import ANY, Recipe
+from prompts_agent.knowledge.recipe import ANY, LIMITS, Recipe
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.workload.workload import Phase
 
@@ -132,8 +132,10 @@ def configuration(recipes: int) -> dict[str, Any]:
 
 
 def document(recipe: Recipe) -> str:
-    """What both rankings read of a recipe; the title twice, because it says what it is about. Raise
-    `prompts_agent.knowledge.store`'s format with any change here.
+    """What both rankings read of a recipe; the title twice, because it says what it is about, and
+    not the section on when it does not work: words shared with that speak against it.
+
+    Raise `prompts_agent.knowledge.store`'s format with any change here.
     """
     moves = [str(move) for move in (*recipe.changes, *recipe.knobs)]
     parts = (
@@ -142,7 +144,7 @@ def document(recipe: Recipe) -> str:
         recipe.title,
         *recipe.applies.findings,
         *moves,
-        recipe.body,
+        *(text for title, text in recipe.sections.items() if title != LIMITS),
         recipe.costs,
     )
     return "\n".join(parts)

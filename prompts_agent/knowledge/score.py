@@ -51,8 +51,8 @@ class Question(Record):
     """What is known of a job, and the recipes that an expert would want for it."""
 
     id: str
-    half: Literal["tune", "final"]
-    """Weights are chosen on `tune`; `final` is only scored."""
+    part: Literal["tune", "second", "fresh"]
+    """Weights are chosen on `tune`; the others are only scored, `fresh` once."""
     source: str
     """Public address of the thread, paper or page that the question was taken from."""
     ask: Query
@@ -81,7 +81,7 @@ def load_questions(path: Path) -> tuple[Question, ...]:
         raise InputError(
             str(path),
             rule=f"is no list of questions ({reason})",
-            cure="Each has id, half, source, ask and wants.",
+            cure="Each has id, part, source, ask and wants.",
         ) from None
     if not found or len({question.id for question in found}) < len(found):
         raise InputError(

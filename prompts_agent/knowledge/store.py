@@ -40,7 +40,7 @@ COLLECTION = "prompts-recipes"
 LOCK_WAIT_S = 60.0
 """A build of 500 recipes takes seconds; a lock held for longer belongs to a stopped process."""
 
-_FORMAT = 1
+_FORMAT = 2
 _MANIFEST, _VECTORS, _CHROMA = "manifest.json", "vectors.npz", "chroma"
 
 

@@ -25,6 +25,7 @@ def test_the_question_holds_what_is_known_costliest_first() -> None:
     asked = query(findings, workload(), traced, {"mdl": Axis.TENSOR})
     assert asked.findings == (FindingKind.HOST_TRANSFER, FindingKind.EXPOSED_COLLECTIVE)
     assert asked.axes == (Axis.TENSOR, Axis.FSDP)
+    assert asked.text == "all-reduce all-gather"  # and not the trace's own names
     assert (asked.phase, asked.chip, asked.devices, asked.sequence) == (
         Phase.PRETRAIN, "v5e", 16, 2048,
     )  # fmt: skip

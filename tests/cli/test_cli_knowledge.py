@@ -13,7 +13,7 @@ from prompts_agent.cli.app import app
 REPO = Path(__file__).parents[2]
 QUESTIONS = """
 - id: q1
-  half: tune
+  part: tune
   source: by hand
   ask: {phase: pretrain, chip: v5e, architecture: [dense], findings: [input_bound]}
   wants: [input-bound-is-not-sharding]

@@ -35,7 +35,7 @@ def question(*wants: str) -> Question:
             "text": "tensor reductions",
         }
     )
-    return Question(id="q", half="tune", source="https://example.org/q", ask=asked, wants=wants)
+    return Question(id="q", part="tune", source="https://example.org/q", ask=asked, wants=wants)
 
 
 def test_the_filter_leaves_out_what_does_not_apply() -> None:

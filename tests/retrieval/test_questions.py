@@ -22,8 +22,8 @@ def questions() -> tuple[Question, ...]:
 
 def test_there_are_enough_and_they_are_spread(questions: tuple[Question, ...]) -> None:
     assert len(questions) >= 64
-    halves = Counter(question.half for question in questions)
-    assert abs(halves["tune"] - halves["final"]) <= 1
+    parts = Counter(question.part for question in questions)
+    assert parts["second"] + parts["fresh"] > parts["tune"]  # most were never tuned on
     assert {question.ask.phase for question in questions} >= {
         "pretrain",
         "posttrain",
@@ -45,12 +45,15 @@ def test_what_is_wanted_applies(questions: tuple[Question, ...]) -> None:
 
 
 def test_the_target_is_reached(questions: tuple[Question, ...]) -> None:
-    """Over all questions; docs/knowledge.md has both halves. Filtered beats unfiltered by far."""
+    """Over all questions, and over those that nothing was tuned on; docs/knowledge.md has each
+    part. Filtered beats unfiltered by far.
+    """
     found = evaluate(questions, load_recipes())
     best = found["filter+fused"]
     assert best.recall_at_5 >= 0.90
     assert best.mrr >= 0.80
     assert best.recall_at_5 > found["fused"].recall_at_5 + 0.1
-    final = evaluate([q for q in questions if q.half == "final"], load_recipes())["filter+fused"]
-    assert final.recall_at_5 >= 0.85
-    assert final.mrr >= 0.80
+    withheld = [q for q in questions if q.part != "tune"]
+    unseen = evaluate(withheld, load_recipes())["filter+fused"]
+    assert unseen.recall_at_5 >= 0.90
+    assert unseen.mrr >= 0.80
