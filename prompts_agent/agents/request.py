@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from prompts_agent.record import Record
-from prompts_agent.workload.workload import Objective, Phase, Workload
+from prompts_agent.workload.workload import Constraints, Objective, Phase, Workload
 
 __all__ = ["DiagnoseRequest", "Verify"]
 
@@ -34,6 +34,8 @@ class DiagnoseRequest(Record):
     objective: Objective | None = None
     global_batch: int | None = Field(default=None, ge=1)
     sequence: int | None = Field(default=None, ge=1)
+    constraints: Constraints = Constraints()
+    """What the user's framework can express; see `workload.narrow`."""
     top: int = Field(default=3, ge=1, le=10)
     xprof: bool = False
     """Ask XProf, in a process of its own, for what the trace's own events do not show."""

@@ -15,6 +15,7 @@ from prompts_agent.model.catalog import find_model
 from prompts_agent.model.spec import ModelSpec
 from prompts_agent.record import Record
 from prompts_agent.trace.profile import Profile
+from prompts_agent.workload.narrow import narrow
 from prompts_agent.workload.workload import Objective, Phase, Workload
 
 __all__ = ["Job", "resolve"]
@@ -44,7 +45,7 @@ def resolve(request: DiagnoseRequest, profile: Profile | None) -> Job:
     Raises `ModelError` and `HardwareError` for flags that name nothing.
     """
     if request.workload is not None:
-        return _with_trace(_flagged(request.workload, request), profile)
+        return _with_trace(_narrowed(_flagged(request.workload, request), request), profile)
     model = _model(request.model)
     topology = parse_topology(request.target) if request.target is not None else None
     if profile is not None:
@@ -92,7 +93,7 @@ def _inferred(
     if found.workload is None:
         return Job(missing=tuple(dict.fromkeys(_cure(what) for what in found.missing)))
     # What is missing beside a workload is its baseline, for which `today_of` has a sentence.
-    return _with_trace(found.workload, profile)
+    return _with_trace(_narrowed(found.workload, request), profile)
 
 
 def _cure(missing: str) -> str:
@@ -142,7 +143,16 @@ def _from_flags(
         sequence=request.sequence,
         assumptions=tuple(assumed),
     )
-    return Job(workload=workload)
+    return Job(workload=_narrowed(workload, request))
+
+
+def _narrowed(workload: Workload, request: DiagnoseRequest) -> Workload:
+    """The workload in the space of the request's framework."""
+    if not request.constraints.model_fields_set:
+        return workload
+    training = workload.phase.is_training
+    narrowed = narrow(workload.constraints, request.constraints, training=training)
+    return workload.model_copy(update={"constraints": narrowed})
 
 
 def _with_trace(workload: Workload, profile: Profile | None) -> Job:

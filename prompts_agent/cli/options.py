@@ -45,7 +45,7 @@ FormatName = Literal["text", "json", "markdown", "github"]
 ObjectiveName = Literal["throughput", "latency", "fit", "cost"]
 VerifyName = Literal["auto", "none", "fit"]
 PhaseName = Literal["pretrain", "posttrain", "prefill", "decode", "serve"]
-FrameworkName = Literal["jax", "maxtext", "megatron", "vllm"]
+FrameworkName = Literal["jax", "maxtext", "megatron", "sglang", "torchtitan", "vllm", "vllm-tpu"]
 
 Format = Annotated[
     FormatName | None,

@@ -49,10 +49,16 @@ def run(
     with opened(llm, quiet=quiet) as talk, progress(quiet=quiet, verbose=verbose) as tell:
         from prompts_agent.agents.graph import run_diagnosis, run_plan
         from prompts_agent.agents.request import DiagnoseRequest
-        from prompts_agent.emit.registry import with_configs
+        from prompts_agent.emit.registry import constraints_of, with_configs
 
         workload = _workload(workload_file)
-        request = DiagnoseRequest(paths=paths, workload=workload, timings=verbose, **flags)
+        request = DiagnoseRequest(
+            paths=paths,
+            workload=workload,
+            timings=verbose,
+            constraints=constraints_of(framework),
+            **flags,
+        )
         ask = run_diagnosis if paths else run_plan
         report = ask(request, tell, talk.session)
         report = with_configs(report, framework)

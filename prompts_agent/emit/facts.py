@@ -16,6 +16,9 @@ from prompts_agent.workload.workload import Phase
 __all__ = ["JobFacts"]
 
 
+_HUB = "https://huggingface.co/"
+
+
 class JobFacts(Record):
     """What is None is unknown: the config then leaves it out and a note says so."""
 
@@ -31,6 +34,12 @@ class JobFacts(Record):
     def platform(self) -> str | None:
         """`tpu`, `gpu` or None."""
         return find_chip(self.topology.chip).platform if self.topology is not None else None
+
+    @property
+    def hub_name(self) -> str:
+        """The model's id on the hub that its dims were read from, else its name."""
+        source = self.model.source if self.model is not None else ""
+        return source.removeprefix(_HUB) if source.startswith(_HUB) else self.model_name
 
     @classmethod
     def of(cls, report: Report) -> Self | None:

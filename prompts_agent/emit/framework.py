@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 
 from prompts_agent.agents.report import Config
 from prompts_agent.emit.facts import JobFacts
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.workload.workload import Constraints
 
 __all__ = [
     "Framework",
     "global_batch",
+    "refuse_all_but_serving",
+    "refuse_all_but_training",
     "refuse_attention_data",
     "refuse_axes",
     "refuse_phase",
@@ -23,13 +26,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """`since` is the version that the names were read from, `source` the file they stand in."""
+    """`since` is the version that the names were read from, `source` the file they stand in.
+
+    `constraints` narrow the search of a plan for the framework to what it can express: the fields
+    that are set there.
+    """
 
     name: str
     title: str
     since: str
     source: str
     write: Callable[[Layout, JobFacts], Config]
+    constraints: Constraints = field(default_factory=Constraints)
 
 
 def global_batch(layout: Layout) -> int:
@@ -43,7 +51,30 @@ def refuse_phase(title: str, facts: JobFacts, *, training: bool) -> None:
         raise LayoutError(
             f"phase {facts.phase} for {title}",
             rule=f"{title} {'trains' if training else 'serves'}",
-            cure="Choose vllm for serving; jax, maxtext or megatron for training.",
+            cure="Choose vllm or sglang to serve; jax, maxtext, megatron or torchtitan to train.",
+        )
+
+
+def refuse_all_but_training(title: str, layout: Layout, facts: JobFacts) -> None:
+    """What every trainer refuses: a job that serves, and attention split over requests."""
+    refuse_phase(title, facts, training=True)
+    refuse_attention_data(title, layout)
+
+
+def refuse_all_but_serving(
+    title: str, layout: Layout, facts: JobFacts, kv_dtypes: Collection[str]
+) -> None:
+    """What every server refuses: a job that trains, axes that it lacks, an unknown KV dtype."""
+    refuse_phase(title, facts, training=False)
+    refuse_axes(title, layout, (Axis.FSDP,), "a server would gather the weights for each token")
+    refuse_axes(
+        title, layout, (Axis.CONTEXT,), "its prefill and decode context parallelism reuse ranks"
+    )
+    if layout.kv_dtype not in kv_dtypes:
+        raise LayoutError(
+            f"kv_dtype {layout.kv_dtype} for {title}",
+            rule=f"its KV cache is one of {', '.join(kv_dtypes)}",
+            cure="Plan with another kv_dtype.",
         )
 
 
@@ -65,7 +96,7 @@ def refuse_attention_data(title: str, layout: Layout) -> None:
         raise LayoutError(
             f"attention_data {layout.attention_data} for {title}",
             rule=f"{title} keeps all tensor ranks of a replica on the same requests",
-            cure="Plan with attention_data 1, or emit for vllm.",
+            cure="Plan with attention_data 1, or emit for vllm or sglang.",
         )
 
 
@@ -74,10 +105,13 @@ def refuse_placement(title: str, layout: Layout, inner_first: Sequence[Axis]) ->
 
     Ranks fill a domain from the inside: tensor 8 on nodes of 8 leaves every other axis to the
     network. Once an axis crosses domains, all axes outside it do so alone: (tensor 4, data ici 2)
-    fills a node of 8, but tensor over two nodes with data inside each node does not exist.
+    fills a node of 8, but tensor over two nodes with data inside each node does not exist. An
+    expert axis that divides the others has no place of its own.
     """
     crossed: Axis | None = None
     for axis in inner_first:
+        if axis is Axis.EXPERT and layout.expert_divides:
+            continue
         size = layout.mesh[axis]
         if crossed is not None and size.ici > 1:
             order = " < ".join(a.value for a in inner_first)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 from prompts_agent.agents.report import Config, Proposal, Report
+from prompts_agent.emit import frameworks
 from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import Framework
-from prompts_agent.emit.jax import JAX
-from prompts_agent.emit.maxtext import MAXTEXT
-from prompts_agent.emit.megatron import MEGATRON
-from prompts_agent.emit.vllm import VLLM
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout
+from prompts_agent.workload.workload import Constraints
 
-__all__ = ["FRAMEWORKS", "default_framework", "emit", "with_configs"]
+__all__ = ["FRAMEWORKS", "constraints_of", "default_framework", "emit", "with_configs"]
 
-FRAMEWORKS: dict[str, Framework] = {f.name: f for f in (JAX, MAXTEXT, MEGATRON, VLLM)}
+
+def _found() -> dict[str, Framework]:
+    """The `FRAMEWORK` of every file in `emit/frameworks`, in the order of their names."""
+    names = sorted(module.name for module in pkgutil.iter_modules(frameworks.__path__))
+    modules = (importlib.import_module(f"{frameworks.__name__}.{name}") for name in names)
+    found: list[Framework] = [module.FRAMEWORK for module in modules]
+    return {framework.name: framework for framework in found}
+
+
+FRAMEWORKS: dict[str, Framework] = _found()
 
 
 def emit(layout: Layout, facts: JobFacts, framework: str) -> Config:
@@ -31,11 +41,16 @@ def emit(layout: Layout, facts: JobFacts, framework: str) -> Config:
     return FRAMEWORKS[framework].write(layout, facts)
 
 
+def constraints_of(framework: str | None) -> Constraints:
+    """What a plan for that framework leaves out of its search; nothing where none was named."""
+    return FRAMEWORKS[framework].constraints if framework in FRAMEWORKS else Constraints()
+
+
 def default_framework(facts: JobFacts) -> str:
-    """Vllm serves; megatron trains where PyTorch wrote the trace."""
+    """Vllm serves; megatron trains where PyTorch wrote the trace; jax otherwise."""
     if not facts.phase.is_training:
-        return VLLM.name
-    return MEGATRON.name if facts.torch_trace else JAX.name
+        return "vllm"
+    return "megatron" if facts.torch_trace else "jax"
 
 
 def with_configs(report: Report, framework: str | None = None) -> Report:
@@ -68,6 +83,6 @@ def _config(layout: Layout, facts: JobFacts, framework: str | None) -> Config:
     try:
         return emit(layout, facts, default_framework(facts))
     except LayoutError:
-        if default_framework(facts) == JAX.name:
+        if default_framework(facts) == "jax":
             raise
-        return emit(layout, facts, JAX.name)
+        return emit(layout, facts, "jax")

@@ -169,7 +169,7 @@ def test_unknown_model_keeps_what_may_not_divide_whole() -> None:
 def test_remat_policies_exist(remat: Remat) -> None:
     import jax
 
-    from prompts_agent.emit.jax import REMAT
+    from prompts_agent.emit.frameworks.jax import REMAT
 
     assert hasattr(jax.checkpoint_policies, REMAT[remat].partition("(")[0])
 

@@ -46,7 +46,7 @@ def report(*layouts: Layout, phase: Phase = Phase.PRETRAIN) -> Report:
 
 
 def test_unknown_framework_lists_the_known() -> None:
-    with pytest.raises(LayoutError, match="jax, maxtext, megatron, vllm"):
+    with pytest.raises(LayoutError, match="jax, maxtext, megatron, sglang"):
         emit(layout(fsdp=8), job(), "deepspeed")
 
 

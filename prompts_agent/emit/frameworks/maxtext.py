@@ -12,14 +12,14 @@ from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import (
     Framework,
     global_batch,
-    refuse_attention_data,
-    refuse_phase,
+    refuse_all_but_training,
 )
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout, PipelineSchedule, Remat
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.workload.workload import Constraints
 
-__all__ = ["MAXTEXT"]
+__all__ = ["FRAMEWORK"]
 
 AXES = {
     Axis.PIPELINE: "pipeline",
@@ -40,7 +40,7 @@ def write(layout: Layout, facts: JobFacts) -> Config:
     settings = _parallelism(layout) | _knobs(layout, facts)
     lines = [f"{name}: {value}" for name, value in settings.items()]
     return Config(
-        framework=MAXTEXT.name,
+        framework=FRAMEWORK.name,
         language="yaml",
         text="\n".join([f"# {layout}: {layout.devices} devices.", *lines]) + "\n",
         check_command=_check(facts, settings),
@@ -49,8 +49,7 @@ def write(layout: Layout, facts: JobFacts) -> Config:
 
 
 def _refuse(layout: Layout, facts: JobFacts) -> None:
-    refuse_phase("MaxText", facts, training=True)
-    refuse_attention_data("MaxText", layout)
+    refuse_all_but_training("MaxText", layout, facts)
     if layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1:
         raise LayoutError(
             f"expert {layout.mesh.size(Axis.EXPERT)} that divides other axes, for MaxText",
@@ -128,7 +127,7 @@ def _compile_size(chip: str, devices: int) -> str:
 
 
 def _notes(layout: Layout, facts: JobFacts) -> tuple[str, ...]:
-    notes = [f"Written for maxtext {MAXTEXT.since} or later."]
+    notes = [f"Written for maxtext {FRAMEWORK.since} or later."]
     stages = layout.mesh.size(Axis.PIPELINE)
     if stages > 1 and facts.model is None:
         notes.append("Set num_layers_per_pipeline_stage: the model's layers are not known here.")
@@ -139,10 +138,11 @@ def _notes(layout: Layout, facts: JobFacts) -> tuple[str, ...]:
     return tuple(notes)
 
 
-MAXTEXT = Framework(
+FRAMEWORK = Framework(
     name="maxtext",
     title="MaxText",
     since="0.2.5",
     source="src/maxtext/configs/types.py and src/maxtext/configs/base.yml",
     write=write,
+    constraints=Constraints(remat=tuple(REMAT)),
 )

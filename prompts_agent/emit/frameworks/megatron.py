@@ -11,15 +11,15 @@ from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import (
     Framework,
     global_batch,
-    refuse_attention_data,
-    refuse_phase,
+    refuse_all_but_training,
     refuse_placement,
 )
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout, PipelineSchedule, Remat
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.workload.workload import Constraints
 
-__all__ = ["MEGATRON"]
+__all__ = ["FRAMEWORK"]
 
 FLAGS = {
     Axis.TENSOR: "--tensor-model-parallel-size",
@@ -54,7 +54,7 @@ def write(layout: Layout, facts: JobFacts) -> Config:
     head = f"# {layout}: {layout.devices} devices, so Megatron-LM derives data parallel {data}."
     text = f"{head}\nLAYOUT_ARGS=(\n" + "\n".join(f"    {flag}" for flag in flags) + "\n)\n"
     return Config(
-        framework=MEGATRON.name,
+        framework=FRAMEWORK.name,
         language="bash",
         text=text,
         check_command=_check(layout),
@@ -63,8 +63,7 @@ def write(layout: Layout, facts: JobFacts) -> Config:
 
 
 def _refuse(layout: Layout, facts: JobFacts) -> None:
-    refuse_phase("Megatron-LM", facts, training=True)
-    refuse_attention_data("Megatron-LM", layout)
+    refuse_all_but_training("Megatron-LM", layout, facts)
     mesh = layout.mesh
     tensor, pipeline, context, fsdp = (
         mesh.size(axis) for axis in (Axis.TENSOR, Axis.PIPELINE, Axis.CONTEXT, Axis.FSDP)
@@ -170,7 +169,7 @@ def _check(layout: Layout) -> str:
 
 
 def _notes(layout: Layout) -> tuple[str, ...]:
-    notes = [f"Written for Megatron-LM of {MEGATRON.since} or later; start it with torchrun."]
+    notes = [f"Written for Megatron-LM of {FRAMEWORK.since} or later; start it with torchrun."]
     if layout.mesh.size(Axis.FSDP) > 1:
         notes.append("Megatron-FSDP wants CUDA_DEVICE_MAX_CONNECTIONS unset.")
     elif layout.mesh.size(Axis.TENSOR) > 1 or layout.mesh.size(Axis.CONTEXT) > 1:
@@ -180,10 +179,17 @@ def _notes(layout: Layout) -> tuple[str, ...]:
     return tuple(notes)
 
 
-MEGATRON = Framework(
+FRAMEWORK = Framework(
     name="megatron",
     title="Megatron-LM",
     since="August 2026",
     source="megatron/core/model_parallel_config.py and megatron/training/arguments.py",
     write=write,
+    # Its own way to shard is data with a distributed optimizer; Megatron-FSDP excludes stages.
+    constraints=Constraints(
+        axes=tuple(axis for axis in Axis if axis is not Axis.FSDP),
+        remat=tuple(REMAT),
+        expert_divides=True,
+        weights_over_context=False,
+    ),
 )

@@ -22,7 +22,7 @@ from prompts_agent.layout.specs import (
 )
 from prompts_agent.model.spec import ModelSpec, MoeDims
 
-__all__ = ["JAX"]
+__all__ = ["FRAMEWORK"]
 
 REMAT = {
     Remat.NONE: "everything_saveable",
@@ -78,7 +78,7 @@ def write(layout: Layout, facts: JobFacts) -> Config:
         ]
     )
     return Config(
-        framework=JAX.name,
+        framework=FRAMEWORK.name,
         language="python",
         text=text + "\n",
         check_command=_check(layout),
@@ -186,7 +186,7 @@ def _check(layout: Layout) -> str | None:
 
 
 def _notes(layout: Layout, facts: JobFacts) -> tuple[str, ...]:
-    notes = [f"Written for jax {JAX.since} or later."]
+    notes = [f"Written for jax {FRAMEWORK.since} or later."]
     if facts.model is None:
         notes.append("The model's dims are not known here, so vocab and KV heads stay whole.")
     if layout.mesh.size(Axis.PIPELINE) > 1:
@@ -196,7 +196,7 @@ def _notes(layout: Layout, facts: JobFacts) -> tuple[str, ...]:
     return tuple(notes)
 
 
-JAX = Framework(
+FRAMEWORK = Framework(
     name="jax",
     title="JAX",
     since="0.9",

@@ -10,64 +10,43 @@ import shlex
 
 from prompts_agent.agents.report import Config
 from prompts_agent.emit.facts import JobFacts
-from prompts_agent.emit.framework import Framework, refuse_axes, refuse_phase, refuse_placement
+from prompts_agent.emit.framework import Framework, refuse_all_but_serving, refuse_placement
+from prompts_agent.emit.server import Ranks, command_text, is_moe, per_group, replicas_that_share
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
-from prompts_agent.record import Record
+from prompts_agent.workload.workload import Constraints
 
-__all__ = ["VLLM"]
+__all__ = ["FRAMEWORK"]
 
 KV_DTYPES = {"bf16": None, "fp8": "fp8"}
 RANK_ORDER = (Axis.TENSOR, Axis.PIPELINE, Axis.EXPERT, Axis.DATA)
 
 
-class _Ranks(Record):
-    """vLLM's own degrees, and how many servers of that kind run side by side."""
-
-    tensor: int
-    data: int
-    expert_parallel: bool
-    servers: int
-
-
 def write(layout: Layout, facts: JobFacts) -> Config:
     """A command a server. Raises `LayoutError` for what vLLM cannot express."""
-    refuse_phase("vLLM", facts, training=False)
-    refuse_axes("vLLM", layout, (Axis.FSDP,), "a server would gather the weights for each token")
-    refuse_axes(
-        "vLLM", layout, (Axis.CONTEXT,), "its prefill and decode context parallelism reuse ranks"
-    )
-    if layout.kv_dtype not in KV_DTYPES:
-        raise LayoutError(
-            f"kv_dtype {layout.kv_dtype} for vLLM",
-            rule=f"its KV cache is one of {', '.join(KV_DTYPES)}",
-            cure="Plan with another kv_dtype.",
-        )
+    if facts.platform == "tpu":
+        from prompts_agent.emit.frameworks.vllm_tpu import write as write_for_tpu
+
+        return write_for_tpu(layout, facts)
+    refuse_all_but_serving("vLLM", layout, facts, KV_DTYPES)
     refuse_placement("vLLM", layout, RANK_ORDER)
-    ranks = _ranks(layout, moe=_is_moe(layout, facts))
-    arguments = _arguments(layout, facts, ranks)
-    command = f"vllm serve {shlex.quote(facts.model_name)}"
-    lines = [command, *(f"  {argument}" for argument in arguments)]
-    head = [f"# {layout}: {layout.devices} devices."]
-    if ranks.servers > 1:
-        head.append(f"# Start {ranks.servers} of these servers behind one load balancer.")
+    ranks = _ranks(layout, moe=is_moe(layout, facts))
     return Config(
-        framework=VLLM.name,
+        framework=FRAMEWORK.name,
         language="bash",
-        text="\n".join(head) + "\n" + " \\\n".join(lines) + "\n",
+        text=command_text(
+            layout,
+            ["vllm", "serve", facts.hub_name],
+            _arguments(layout, facts, ranks),
+            servers=ranks.servers,
+        ),
         check_command=_check(facts, ranks, layout),
         notes=_notes(layout, facts, ranks),
     )
 
 
-def _is_moe(layout: Layout, facts: JobFacts) -> bool:
-    if facts.model is not None:
-        return facts.model.moe is not None
-    return layout.mesh.size(Axis.EXPERT) > 1
-
-
-def _ranks(layout: Layout, *, moe: bool) -> _Ranks:
+def _ranks(layout: Layout, *, moe: bool) -> Ranks:
     """Our axes in vLLM's words.
 
     data × tensor of a dense model are independent replicas, which is what its data parallelism is.
@@ -91,9 +70,12 @@ def _ranks(layout: Layout, *, moe: bool) -> _Ranks:
                 cure="Plan with expert_divides true.",
             )
         # Each expert rank serves its own requests in attention: a data rank in vLLM's words.
-        return _Ranks(tensor=1, data=expert, expert_parallel=True, servers=1)
-    if expert > 1 and expert == tensor * data and groups == 1:
-        return _Ranks(tensor=tensor, data=data, expert_parallel=True, servers=1)
+        return Ranks(tensor=1, data=expert, expert=expert)
+    share = replicas_that_share(layout)
+    if share > 1:
+        return Ranks(
+            tensor=tensor // groups, data=share * groups, expert=expert, servers=data // share
+        )
     if expert not in (1, tensor):
         raise LayoutError(
             f"expert {expert} with tensor {tensor} and data {data}, for vLLM",
@@ -102,42 +84,46 @@ def _ranks(layout: Layout, *, moe: bool) -> _Ranks:
         )
     if moe:
         split = tensor // groups
-        return _Ranks(tensor=split, data=groups, expert_parallel=expert > 1, servers=data)
-    return _Ranks(tensor=tensor, data=data, expert_parallel=False, servers=1)
+        return Ranks(tensor=split, data=groups, expert=expert, servers=data)
+    return Ranks(tensor=tensor, data=data)
 
 
-def _arguments(layout: Layout, facts: JobFacts, ranks: _Ranks) -> list[str]:
+def _arguments(layout: Layout, facts: JobFacts, ranks: Ranks) -> list[str]:
     found = [
         f"--tensor-parallel-size {ranks.tensor}",
         f"--pipeline-parallel-size {layout.mesh.size(Axis.PIPELINE)}",
         f"--data-parallel-size {ranks.data}",
     ]
-    if ranks.expert_parallel:
+    if ranks.expert > 1:
         found.append("--enable-expert-parallel")
     found.append(f"--max-model-len {facts.sequence}")
     if layout.batch_limit is not None:
         # The limit is a replica's; vLLM counts per data rank, and groups share a replica.
-        groups = layout.attention_data
-        found.append(f"--max-num-seqs {-(-layout.batch_limit // groups)}")
+        found.append(f"--max-num-seqs {per_group(layout.batch_limit, layout.attention_data)}")
     if KV_DTYPES[layout.kv_dtype] is not None:
         found.append(f"--kv-cache-dtype {KV_DTYPES[layout.kv_dtype]}")
     return found
 
 
-def _check(facts: JobFacts, ranks: _Ranks, layout: Layout) -> str:
+def _check(facts: JobFacts, ranks: Ranks, layout: Layout) -> str:
     """Builds vLLM's own config of these degrees, which checks heads and devices; loads nothing."""
     arguments = (
-        f"model={facts.model_name!r}, tensor_parallel_size={ranks.tensor}, "
+        f"model={facts.hub_name!r}, tensor_parallel_size={ranks.tensor}, "
         f"pipeline_parallel_size={layout.mesh.size(Axis.PIPELINE)}, "
-        f"data_parallel_size={ranks.data}, enable_expert_parallel={ranks.expert_parallel}"
+        f"data_parallel_size={ranks.data}, enable_expert_parallel={ranks.expert > 1}"
     )
     code = f"from vllm import EngineArgs; EngineArgs({arguments}).create_engine_config()"
     return f"python -c {shlex.quote(code)}"
 
 
-def _notes(layout: Layout, facts: JobFacts, ranks: _Ranks) -> tuple[str, ...]:
-    notes = [f"Written for vLLM of {VLLM.since} or later; give --gpu-memory-utilization yourself."]
-    notes.append(f"{facts.model_name!r} must be a model id or path that vLLM can load.")
+def _notes(layout: Layout, facts: JobFacts, ranks: Ranks) -> tuple[str, ...]:
+    notes = [
+        f"Written for vLLM of {FRAMEWORK.since} or later; --gpu-memory-utilization and "
+        "--max-num-batched-tokens bound what is left for the KV cache."
+    ]
+    notes.append(
+        f"{facts.hub_name!r} stands for your checkpoint: a model id or path that vLLM can load."
+    )
     if any(size.dcn > 1 for size in layout.mesh.root.values()):
         notes.append("Several hosts: add --nnodes and --node-rank, or start it under Ray.")
     if ranks.servers > 1:
@@ -145,10 +131,11 @@ def _notes(layout: Layout, facts: JobFacts, ranks: _Ranks) -> tuple[str, ...]:
     return tuple(notes)
 
 
-VLLM = Framework(
+FRAMEWORK = Framework(
     name="vllm",
     title="vLLM",
     since="August 2026",
     source="vllm/config/parallel.py",
     write=write,
+    constraints=Constraints(expert_divides=True),
 )
