@@ -24,6 +24,8 @@ class JobFacts(Record):
 
     phase: Phase
     sequence: int
+    global_batch: int | None = None
+    """Serving: sequences in flight over all replicas."""
     model_name: str = "model"
     model: ModelSpec | None = None
     topology: Topology | None = None
@@ -54,6 +56,7 @@ class JobFacts(Record):
         return cls(
             phase=summary.phase,
             sequence=summary.sequence,
+            global_batch=summary.global_batch,
             model_name=summary.model,
             model=summary.dims if summary.dims is not None else _model(summary.model),
             topology=_topology(summary.hardware),

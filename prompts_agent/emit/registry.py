@@ -74,7 +74,26 @@ def with_configs(report: Report, framework: str | None = None) -> Report:
             proposals.append(proposal)
         else:
             proposals.append(proposal.model_copy(update={"config": config}))
+    caveats += _repeated(proposals)
     return report.model_copy(update={"proposals": tuple(proposals), "caveats": tuple(caveats)})
+
+
+def _repeated(proposals: list[Proposal]) -> list[str]:
+    """Proposals that a framework makes no difference between, each pair as a sentence."""
+    first: dict[str, int] = {}
+    found = []
+    for proposal in proposals:
+        if proposal.config is None:
+            continue
+        # The comment above the settings names the mesh.
+        settings = "\n".join(
+            line for line in proposal.config.text.splitlines() if not line.startswith("#")
+        )
+        earlier = first.setdefault(settings, proposal.rank)
+        if earlier != proposal.rank:
+            title = FRAMEWORKS[proposal.config.framework].title
+            found.append(f"Proposals {earlier} and {proposal.rank} are the same to {title}.")
+    return found
 
 
 def _config(layout: Layout, facts: JobFacts, framework: str | None) -> Config:

@@ -11,7 +11,7 @@ from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.record import Record
 
-__all__ = ["Ranks", "command_text", "is_moe", "per_group", "replicas_that_share"]
+__all__ = ["Ranks", "batch_limit", "command_text", "is_moe", "replicas_that_share"]
 
 
 class Ranks(Record):
@@ -53,9 +53,15 @@ def is_moe(layout: Layout, facts: JobFacts) -> bool:
     return layout.mesh.size(Axis.EXPERT) > 1
 
 
-def per_group(limit: int, groups: int) -> int:
-    """A replica's batch limit, counted per group of ranks: 100 over 8 groups is 13."""
-    return -(-limit // groups)
+def batch_limit(layout: Layout, facts: JobFacts) -> int | None:
+    """Sequences that one replica holds at a time: the layout's limit, else its share of the load.
+
+    A replica is a data rank of the layout: 384 sequences over data 32 are 12. None where neither is
+    known.
+    """
+    if layout.batch_limit is not None or facts.global_batch is None:
+        return layout.batch_limit
+    return -(-facts.global_batch // layout.batch_shards)
 
 
 def command_text(

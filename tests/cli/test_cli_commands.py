@@ -183,7 +183,7 @@ def test_emit_of_a_stored_report() -> None:
 
 def test_emit_refusals(tmp_path: Path) -> None:
     assert "its proposals are 1, 2, 3" in run("emit", str(STORED), "--rank", "9").stderr
-    assert "vLLM serves" in run("emit", str(STORED), "--framework", "vllm").stderr
+    assert "vLLM on TPU serves" in run("emit", str(STORED), "--framework", "vllm").stderr
     bad = tmp_path / "bad.json"
     bad.write_text('{"tool_version": "0.1.0", "colour": 1}')
     result = run("emit", str(bad))

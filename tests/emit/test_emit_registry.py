@@ -91,6 +91,12 @@ def test_refusal_of_the_default_falls_back_to_jax() -> None:
     assert config.framework == "jax"
 
 
+def test_what_a_framework_cannot_tell_apart_is_said() -> None:
+    of = layout({"microbatch": 2, "gradient_accumulation": 1}, data=8)
+    found = with_configs(report(of, of.model_copy(update={"weights_over_context": False})), "jax")
+    assert found.caveats == ("Proposals 1 and 2 are the same to JAX.",)
+
+
 def test_report_without_a_workload_stays_as_it_is() -> None:
     bare = report(layout(fsdp=8)).model_copy(update={"workload": None})
     assert with_configs(bare) == bare

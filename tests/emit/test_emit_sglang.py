@@ -66,6 +66,16 @@ def test_attention_groups_and_experts(of: Layout, expected: tuple[int, ...]) -> 
     assert ranks(arguments(of, model=MOE)) == expected
 
 
+def test_a_share_of_the_load_is_the_limit_where_the_layout_has_none() -> None:
+    # 384 over data 4 are 96 a replica; 4 replicas in one server that shares its experts.
+    of = layout(DIVIDES, data=4, tensor=2, expert=8)
+    facts = _job(model=MOE).model_copy(update={"global_batch": 384})
+    assert "--max-running-requests 384" in emit(of, facts, "sglang").text
+    assert "--max-num-seqs 96" in emit(of, facts, "vllm").text
+    tpu = facts.model_copy(update={"topology": None})
+    assert "--max-num-seqs 96" in emit(of, tpu, "vllm-tpu").text
+
+
 def test_replicas_beside_attention_groups_are_servers() -> None:
     of = layout(DIVIDES | {"attention_data": 4}, data=2, tensor=4, expert=4)
     assert ranks(arguments(of, model=MOE)) == (4, 1, 4, 4)

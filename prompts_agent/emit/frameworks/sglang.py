@@ -11,7 +11,7 @@ from __future__ import annotations
 from prompts_agent.agents.report import Config
 from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import Framework, refuse_all_but_serving, refuse_placement
-from prompts_agent.emit.server import Ranks, command_text, replicas_that_share
+from prompts_agent.emit.server import Ranks, batch_limit, command_text, replicas_that_share
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
@@ -83,8 +83,11 @@ def _arguments(layout: Layout, facts: JobFacts, ranks: Ranks) -> list[str]:
         f"--ep-size {ranks.expert}",
         f"--context-length {facts.sequence}",
     ]
-    if layout.batch_limit is not None:
-        found.append(f"--max-running-requests {layout.batch_limit}")
+    limit = batch_limit(layout, facts)
+    if limit is not None:
+        # Counted for all attention groups of a server; a group may be a replica of the layout.
+        replicas = ranks.attention_data // layout.attention_data
+        found.append(f"--max-running-requests {limit * replicas}")
     if KV_DTYPES[layout.kv_dtype] is not None:
         found.append(f"--kv-cache-dtype {KV_DTYPES[layout.kv_dtype]}")
     return found

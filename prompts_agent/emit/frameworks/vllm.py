@@ -11,7 +11,7 @@ import shlex
 from prompts_agent.agents.report import Config
 from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import Framework, refuse_all_but_serving, refuse_placement
-from prompts_agent.emit.server import Ranks, command_text, is_moe, per_group, replicas_that_share
+from prompts_agent.emit.server import Ranks, batch_limit, command_text, is_moe, replicas_that_share
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
@@ -97,9 +97,10 @@ def _arguments(layout: Layout, facts: JobFacts, ranks: Ranks) -> list[str]:
     if ranks.expert > 1:
         found.append("--enable-expert-parallel")
     found.append(f"--max-model-len {facts.sequence}")
-    if layout.batch_limit is not None:
+    limit = batch_limit(layout, facts)
+    if limit is not None:
         # The limit is a replica's; vLLM counts per data rank, and groups share a replica.
-        found.append(f"--max-num-seqs {per_group(layout.batch_limit, layout.attention_data)}")
+        found.append(f"--max-num-seqs {-(-limit // layout.attention_data)}")
     if KV_DTYPES[layout.kv_dtype] is not None:
         found.append(f"--kv-cache-dtype {KV_DTYPES[layout.kv_dtype]}")
     return found

@@ -13,7 +13,7 @@ import shlex
 from prompts_agent.agents.report import Config
 from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import Framework, refuse_all_but_serving
-from prompts_agent.emit.server import Ranks, command_text, per_group, replicas_that_share
+from prompts_agent.emit.server import Ranks, batch_limit, command_text, replicas_that_share
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
@@ -98,8 +98,10 @@ def _arguments(layout: Layout, facts: JobFacts, ranks: Ranks) -> list[str]:
         config = json.dumps({"sharding": {"sharding_strategy": strategy}})
         found.append(f"--additional-config {shlex.quote(config)}")
     found.append(f"--max-model-len {facts.sequence}")
-    if layout.batch_limit is not None:
-        found.append(f"--max-num-seqs {per_group(layout.batch_limit, ranks.attention_data)}")
+    limit = batch_limit(layout, facts)
+    if limit is not None:
+        # The limit is a replica's; vLLM counts per data rank, and groups share a replica.
+        found.append(f"--max-num-seqs {-(-limit // layout.attention_data)}")
     if KV_DTYPES[layout.kv_dtype] is not None:
         found.append(f"--kv-cache-dtype {KV_DTYPES[layout.kv_dtype]}")
     return found
