@@ -140,13 +140,29 @@ def _stamps(paths: tuple[Path, ...]) -> Iterator[tuple[str, int, int]]:
 
 @contextlib.contextmanager
 def saver(path: Path) -> Iterator[Any]:
-    """LangGraph's saver on that file. Raises `OSError` and `sqlite3.Error`."""
+    """LangGraph's saver on that file. Raises `OSError` and `sqlite3.Error` where it cannot be
+    opened; a disk that fills up later costs the checkpoint, not the run.
+    """
     from langgraph.checkpoint.sqlite import SqliteSaver
+
+    class Forgiving(SqliteSaver):
+        def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+            try:
+                return super().put(config, checkpoint, metadata, new_versions)
+            except (OSError, sqlite3.Error):
+                kept = {**config["configurable"], "checkpoint_id": checkpoint["id"]}
+                return {"configurable": kept}
+
+        def put_writes(self, *arguments: Any, **named: Any) -> None:
+            with contextlib.suppress(OSError, sqlite3.Error):
+                super().put_writes(*arguments, **named)
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.touch(mode=0o600)
     connection = sqlite3.connect(path, check_same_thread=False)
     try:
-        yield SqliteSaver(connection, serde=StateSerializer())
+        keeper = Forgiving(connection, serde=StateSerializer())
+        keeper.setup()
+        yield keeper
     finally:
         connection.close()

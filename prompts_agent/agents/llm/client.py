@@ -180,10 +180,7 @@ class Client:
         finally:
             self._budget.waited(self._budget.now() - before)
         text = redacted(_text_of(message), self._key)
-        usage = getattr(message, "usage_metadata", None) or {}
-        counted = bool(usage.get("input_tokens"))
-        input_tokens = int(usage["input_tokens"]) if counted else prompt
-        output_tokens = int(usage.get("output_tokens") or 0) if counted else rough_tokens(text)
+        input_tokens, output_tokens, counted = _usage(message, prompt, rough_tokens(text))
         self._budget.charge(input_tokens, output_tokens, estimated=not counted)
         if not text.strip():
             raise LlmFailure("no text", "the reply holds no text")
@@ -240,6 +237,15 @@ class Client:
         if self._http is not None:
             self._http.close()
             self._http = None
+
+
+def _usage(message: Any, prompt: int, reply: int) -> tuple[int, int, bool]:
+    """Tokens of prompt and reply as the server counted them; else the given estimates."""
+    usage = getattr(message, "usage_metadata", None) or {}
+    given, made = usage.get("input_tokens"), usage.get("output_tokens")
+    if isinstance(given, int) and isinstance(made, int) and given > 0 and made > 0:
+        return given, made, True
+    return prompt, reply, False
 
 
 def _roles(messages: Sequence[Message]) -> list[tuple[str, str]]:

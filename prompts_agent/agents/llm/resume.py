@@ -47,8 +47,9 @@ def run_with_model(
             begin = _beginning(graph, state, session)
         except (OSError, sqlite3.Error, ValueError, KeyError) as error:
             session.notes.append(f"no checkpoint is kept: {type(error).__name__}: {error}")
-            graph, begin = build_graph(progress, session), state
-        done: Report = graph.invoke(begin, _THREAD, durability="sync")["report"]
+            done: Report = build_graph(progress, session).invoke(state)["report"]
+        else:
+            done = graph.invoke(begin, _THREAD, durability="sync")["report"]
     _remove(path)
     return done
 
