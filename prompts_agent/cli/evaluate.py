@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from prompts_agent.cli.options import Quiet
+from prompts_agent.cli.llm import LlmChoice, configured
+from prompts_agent.cli.options import LlmBaseUrl, Quiet
 
 __all__ = ["evaluate"]
 
@@ -65,9 +66,23 @@ def evaluate(
         ),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes at once.")] = 1,
+    llm: Annotated[
+        str | None,
+        typer.Option(
+            "--llm",
+            metavar="MODEL",
+            help="Instead: the agents with this language model beside the agents without, on the "
+            "workloads that name an adopted layout.",
+            show_default=False,
+        ),
+    ] = None,
+    llm_base_url: LlmBaseUrl = None,
     quiet: Quiet = False,
 ) -> None:
     """Score the advisor on public workloads; exit code 2 for a bad file."""
+    if llm is not None:
+        _with_model(tuple(paths or ()), LlmChoice(model=llm, base_url=llm_base_url), quiet=quiet)
+        return
     from rich.console import Console
 
     from prompts_agent.evaluate.evaluation import Request, evaluate_all, write_evaluation
@@ -87,6 +102,18 @@ def evaluate(
     print_sections(found.sections, found.about, Console())
     if output is not None:
         write_evaluation(found, output)
+
+
+def _with_model(paths: tuple[Path, ...], choice: LlmChoice, *, quiet: bool) -> None:
+    from prompts_agent.evaluate.evaluation import Request, workloads_of
+    from prompts_agent.evaluate.with_model import compare, comparison_lines
+
+    config = configured(choice)
+    if config is None:
+        return
+    with _counter(quiet=quiet) as on_case:
+        found = compare(workloads_of(Request(paths=paths)), config, on_case)
+    typer.echo("\n".join(comparison_lines(found)))
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,9 +35,12 @@ def configured(choice: LlmChoice) -> LlmConfig | None:
     """The configuration; None: no model. Raises `InputError` for a flag that needs one."""
     if choice.off:
         return None
-    from prompts_agent.agents.llm.config import LlmFlags, configure
+    from prompts_agent.agents.llm.switch import is_on
 
-    config = configure(LlmFlags(model=choice.model, base_url=choice.base_url))
+    if is_on(choice.model, os.environ, Path.cwd()):
+        from prompts_agent.agents.llm.config import LlmFlags, configure
+
+        return configure(LlmFlags(model=choice.model, base_url=choice.base_url))
     needs = {
         "--llm-dry-run": choice.dry_run,
         "--record": choice.record is not None,
@@ -44,7 +48,7 @@ def configured(choice: LlmChoice) -> LlmConfig | None:
         "--llm-base-url": choice.base_url is not None,
     }
     used = [name for name, given in needs.items() if given]
-    if config is None and used:
+    if used:
         from prompts_agent.errors import InputError
 
         raise InputError(
@@ -52,7 +56,7 @@ def configured(choice: LlmChoice) -> LlmConfig | None:
             rule="is about a language model, and none is configured",
             cure="Name one with --llm MODEL, PROMPTS_LLM_MODEL or in prompts.toml.",
         )
-    return config
+    return None
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from prompts_agent.resources import data_directory
 from prompts_agent.workload.workload import Workload
 from prompts_agent.workload.yaml import load_workload
 
-__all__ = ["Evaluation", "Request", "evaluate_all", "write_evaluation"]
+__all__ = ["Evaluation", "Request", "evaluate_all", "workloads_of", "write_evaluation"]
 
 
 class Request(Record):
@@ -62,7 +62,7 @@ def evaluate_all(
                 rule="figures can be split by what workloads are tagged with",
                 cure=f"Give some of {', '.join(BY)}.",
             )
-    workloads = _workloads(request)
+    workloads = workloads_of(request)
     sweeps = read_sweeps(request.sweeps) if request.sweeps is not None else []
     jobs = jobs_of(workloads, sweeps)
     scores = run(
@@ -79,7 +79,7 @@ def evaluate_all(
     )
 
 
-def _workloads(request: Request) -> list[Workload]:
+def workloads_of(request: Request) -> list[Workload]:
     """The files of the request; directories are searched for `*.yaml`, in order of name."""
     if not request.paths and request.split != "dev":
         if request.sweeps is None:

@@ -89,7 +89,7 @@ def test_openais_own_endpoint_gets_the_key(tmp_path: Path) -> None:
         ('[llm]\napi_key = "sk-secret-123456"\n', "do not belong in files"),
         ('[llm]\nmodle = "m"\n', "no setting"),
         ('llm = "m"\n', "is a table"),
-        ("[[[", "not readable TOML"),
+        ("llm = [[[", "not readable TOML"),
         ('[llm]\nmodel = "m"\nseconds = -1\n', "greater than 0"),
         ('[llm]\nmodel = "m"\nbase_url = "ftp://x"\n', "http:// or https://"),
     ],

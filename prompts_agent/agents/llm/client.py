@@ -174,8 +174,9 @@ class Client:
             self._close()
             failure = classified(error, self._key)
             failure.pause_s = retry_after_s(error)  # type: ignore[attr-defined]
-            # The server may have counted the prompt all the same.
-            self._budget.charge(prompt if failure.kind == "timeout" else 0, 0, estimated=True)
+            # A server that was too slow may have counted the prompt all the same.
+            late = failure.kind == "timeout"
+            self._budget.charge(prompt if late else 0, 0, estimated=late)
             raise failure from None
         finally:
             self._budget.waited(self._budget.now() - before)

@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError
 
 from prompts_agent.agents.llm.settings_file import Settings, read_settings
+from prompts_agent.agents.llm.switch import PREFIX, model_named
 from prompts_agent.errors import SettingError
 from prompts_agent.record import Record
 
-__all__ = ["OPENAI_URL", "PREFIX", "LlmConfig", "LlmFlags", "configure", "llm_is_on"]
+__all__ = ["OPENAI_URL", "PREFIX", "LlmConfig", "LlmFlags", "configure"]
 
-PREFIX = "PROMPTS_LLM_"
 OPENAI_URL = "https://api.openai.com/v1"
 _MODEL = re.compile(r"[\w./:@+\-]{1,200}")
 _NUMBERS = ("seconds", "tokens", "usd", "usd_per_million_input", "usd_per_million_output")
@@ -61,11 +61,6 @@ class LlmConfig(Record):
     """What turned the model on: a flag, a variable or a file, for the line on stderr."""
 
 
-def llm_is_on(flags: LlmFlags, environment: Mapping[str, str], directory: Path) -> bool:
-    """A model is named somewhere, and `--no-llm` is not given."""
-    return not flags.off and _model_of(flags, environment, read_settings(directory)) is not None
-
-
 def configure(
     flags: LlmFlags,
     environment: Mapping[str, str] | None = None,
@@ -80,7 +75,7 @@ def configure(
         return None
     env = os.environ if environment is None else environment
     settings = read_settings(directory or Path.cwd())
-    named = _model_of(flags, env, settings)
+    named = model_named(flags.model, env, settings)
     if named is None:
         return None
     model, origin = named
@@ -105,18 +100,6 @@ def configure(
             rule=str(first["msg"]),
             cure=f"Set {PREFIX}{where.upper()}, or `{where}` in {settings.place}.",
         ) from None
-
-
-def _model_of(
-    flags: LlmFlags, env: Mapping[str, str], settings: Settings
-) -> tuple[str, str] | None:
-    if flags.model is not None:
-        return flags.model.strip(), "--llm"
-    if named := env.get(f"{PREFIX}MODEL", "").strip():
-        return named, f"{PREFIX}MODEL"
-    if (named := str(settings.values.get("model", "")).strip()) and settings.path is not None:
-        return named, str(settings.path)
-    return None
 
 
 def _base_url(flags: LlmFlags, env: Mapping[str, str], settings: Settings) -> tuple[str, bool]:

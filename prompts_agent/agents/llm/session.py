@@ -120,7 +120,8 @@ class Session:
             return reply
 
     def _failed(self, task: Task[A], question: Question, turn: int, failure: LlmFailure) -> None:
-        self.failures.append(f"{task.node}: {failure}"[:200])
+        if failure.kind != "unavailable":  # the failure before it is there already
+            self.failures.append(f"{task.node}: {failure}"[:200])
         self._write(self._line(task, question, turn, failure=str(failure)))
 
     def _note(

@@ -6,7 +6,6 @@ Both hold a table `llm`: `[llm]` in prompts.toml, `[tool.prompts.llm]` in pyproj
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,8 +68,13 @@ def _is_ours(path: Path) -> bool:
 
 def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
     try:
-        found: Any = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+        if names[-1] not in text:
+            return None  # most files, and no parser has to be loaded for them
+        import tomllib
+
+        found: Any = tomllib.loads(text)
+    except (OSError, ValueError) as error:
         if path.name == "pyproject.toml":
             return None  # another tool's to complain about
         raise SettingError(

@@ -19,8 +19,8 @@ MOST_BYTES = 512 * 1024
 
 T = TypeVar("T")
 _SECRETS = re.compile(
-    r"\b(?:sk|rk|pk|hf|gsk|xai|key)[-_][\w\-*.]{6,}|(?:Authorization\S*\s+)?Bearer\s+\S+|Authorization:\s*\S+",
-    re.IGNORECASE,
+    r"\b(?:sk|rk|pk|gsk|xai)-[\w\-*.]{6,}|\b(?:hf|gsk)_[A-Za-z0-9]{16,}"
+    r"|(?i:(?:authorization\S*\s+)?bearer\s+\S+|authorization:\s*\S+)"
 )
 
 
