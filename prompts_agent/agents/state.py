@@ -39,5 +39,6 @@ class State(TypedDict, total=False):
     reviews: tuple[Review, ...]  # critic
     abstained: Abstention | None  # planner or critic
     opinion: Opinion  # analyst and every later node, with a language model only
+    objections: tuple[dict[str, str], ...]  # attack, with a language model only
     weighings: int  # weigh, with a language model only
     report: Report  # report

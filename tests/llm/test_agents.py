@@ -294,10 +294,20 @@ def test_names_from_a_trace_stay_here() -> None:
         collectives=(exposed(axis=evil, exposed_s=0.4),),
         device_label=evil,
     )
-    script = Script()
+
+    def critic(data: Data) -> Data:
+        attack = {"layout": "p1", "kind": "risk", "text": "It leaves {cause:cause1} as it is."}
+        return {"attacks": [attack | {"falsified_by": "Another trace.", "send_back": True}]}
+
+    script = Script(critic=critic)
     request = DiagnoseRequest(workload=workload(name=evil), verify="none")
-    run_profile(made, request, None, Session(CONFIG, asker=script))
-    assert script.questions
+    report = run_profile(made, request, None, Session(CONFIG, asker=script))
+    assert report.opinion is not None
+    assert evil[:20] in report.opinion.attacks[0].text
+    objections = [script.data(n).get("objections") for n in range(len(script.questions))]
+    assert [o for o in objections if o] == [
+        [{"layout": "p1", "kind": "risk", "text": "It leaves {cause:cause1} as it is."}]
+    ]
     sent = " ".join(question.text for question in script.questions).lower()
     assert "instructions, set" not in sent
     assert "ignore-previous" not in sent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from prompts_agent.agents.llm.analyst import rejection_of
@@ -18,11 +19,17 @@ __all__ = ["attack"]
 MOST_PER_LAYOUT = 2
 
 
-def attack(state: State, session: Session, opinion: Opinion) -> Opinion:
-    """The opinion with what is held against each proposal."""
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    attacks: tuple[Attack, ...] = ()
+    objections: tuple[dict[str, str], ...] = ()
+
+
+def attack(state: State, session: Session, opinion: Opinion) -> State:
+    """The opinion with what is held against each proposal, and what the planner is to answer."""
     table = table_of(state)
     if table is None:
-        return opinion
+        return {"opinion": opinion}
     task = Task(
         node="critic",
         data={
@@ -35,14 +42,16 @@ def attack(state: State, session: Session, opinion: Opinion) -> Opinion:
         form=CriticAnswer,
         judge=lambda raw: _judge(raw, table),
     )
-    attacks = session.consult(task)
-    return session.account(opinion.model_copy(update={"attacks": attacks or ()}))
+    answer = session.consult(task) or _Answer()
+    held = session.account(opinion.model_copy(update={"attacks": answer.attacks}))
+    return {"opinion": held, "objections": answer.objections}
 
 
-def _judge(raw: Mapping[str, Any], table: Table) -> tuple[tuple[Attack, ...], list[Rejection]]:
+def _judge(raw: Mapping[str, Any], table: Table) -> tuple[_Answer, list[Rejection]]:
     found, wrong = items(raw, "attacks", AttackItem)
     rejected = [Rejection("not the form asked for", line) for line in wrong]
     kept: dict[int, list[Attack]] = {}
+    objections: list[dict[str, str]] = []
     for item in found:
         place = table.names.get(item.layout)
         if place is None:
@@ -57,6 +66,9 @@ def _judge(raw: Mapping[str, Any], table: Table) -> tuple[tuple[Attack, ...], li
         ]
         if not text.stands or len(kept.get(place, ())) == MOST_PER_LAYOUT:
             continue
+        if item.send_back:
+            # With placeholders: what they stand for may hold names, which stay here.
+            objections.append({"layout": item.layout, "kind": item.kind, "text": text.marked})
         kept.setdefault(place, []).append(
             Attack(
                 rank=place + 1,
@@ -66,4 +78,5 @@ def _judge(raw: Mapping[str, Any], table: Table) -> tuple[tuple[Attack, ...], li
                 sent_back=item.send_back,
             )
         )
-    return tuple(one for place in sorted(kept) for one in kept[place]), rejected
+    attacks = tuple(one for place in sorted(kept) for one in kept[place])
+    return _Answer(attacks, tuple(objections)), rejected

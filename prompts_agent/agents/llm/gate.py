@@ -54,6 +54,8 @@ class Ruling:
     """A sentence with its values filled in, or the reason why it does not stand."""
 
     text: str = ""
+    marked: str = ""
+    """The sentence with its placeholders, as a model may see it again."""
     reason: str | None = None
     """A few fixed words."""
     detail: str = ""
@@ -102,7 +104,7 @@ class Gate:
         if against:
             return Ruling(reason="contradicts the layout", detail=against[0][:200])
         filled = _PLACEHOLDER.sub(lambda m: self.values[f"{m.group(1)}:{m.group(2)}"], marked)
-        return Ruling(text=filled, ids=tuple(dict.fromkeys(ids)))
+        return Ruling(text=filled, marked=marked, ids=tuple(dict.fromkeys(ids)))
 
     def _numbers(self, text: str) -> list[str]:
         plain = unicodedata.normalize("NFKC", text)

@@ -46,9 +46,11 @@ def model_nodes(session: Session) -> dict[str, Node]:
 
 def after_attack(state: State) -> str:
     """Back to the planner's model where the critic's sent a layout back, once."""
-    opinion = state.get("opinion")
-    sent_back = opinion is not None and any(one.sent_back for one in opinion.attacks)
-    return WEIGH if sent_back and state.get("weighings", 0) < MOST_WEIGHINGS else "report"
+    return (
+        WEIGH
+        if state.get("objections") and state.get("weighings", 0) < MOST_WEIGHINGS
+        else "report"
+    )
 
 
 def _opinion(state: State, session: Session) -> Opinion:
@@ -74,7 +76,7 @@ def _weigh(state: State, session: Session) -> State:
 def _attack(state: State, session: Session) -> State:
     from prompts_agent.agents.llm.critic import attack
 
-    return {"opinion": attack(state, session, _opinion(state, session))}
+    return attack(state, session, _opinion(state, session))
 
 
 def _report(state: State, session: Session) -> State:

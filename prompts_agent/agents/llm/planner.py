@@ -47,7 +47,7 @@ def weigh(state: State, session: Session, opinion: Opinion) -> State:
         return {"opinion": opinion}
     task = Task(
         node="planner",
-        data=_data(state, table, opinion),
+        data=_data(state, table),
         inputs=table.inputs,
         form=PlannerAnswer,
         judge=lambda raw: _judge(raw, table),
@@ -62,7 +62,7 @@ def weigh(state: State, session: Session, opinion: Opinion) -> State:
     return changed if moved is None else changed | moved
 
 
-def _data(state: State, table: Table, opinion: Opinion) -> dict[str, Any]:
+def _data(state: State, table: Table) -> dict[str, Any]:
     drafts = table.drafts
     overlaps = [
         [f"p{i + 1}", f"p{j + 1}"]
@@ -77,12 +77,8 @@ def _data(state: State, table: Table, opinion: Opinion) -> dict[str, Any]:
         "layouts": layout_rows(drafts, range(len(drafts))),
         "intervals_overlap": overlaps,
     }
-    sent_back = [attack for attack in opinion.attacks if attack.sent_back]
-    if sent_back:
-        data["objections"] = [
-            {"layout": f"p{attack.rank}", "kind": attack.kind, "text": attack.text}
-            for attack in sent_back
-        ]
+    if state.get("objections"):
+        data["objections"] = list(state["objections"])
     return data
 
 

@@ -1,0 +1,73 @@
+"""The agents with a model beside the agents without, and the table of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from test_agents import Script
+
+from prompts_agent.agents.llm.config import LlmConfig
+from prompts_agent.agents.llm.session import Session
+from prompts_agent.evaluate.with_model import Case, Comparison, compare, comparison_lines
+from prompts_agent.workload.yaml import load_workload
+
+CASES = Path(__file__).parents[2] / "workloads"
+CONFIG = LlmConfig(model="scripted", base_url="http://127.0.0.1:9/v1")
+
+
+def test_one_workload_both_ways() -> None:
+    workload = load_workload(CASES / "prompts-case-1.yaml")
+    found = compare([workload], CONFIG, session_of=lambda config: Session(config, asker=Script()))
+    (case,) = found.cases
+    assert case.same_numbers
+    assert case.place_with == case.place_without
+    assert not case.failures
+
+
+def case(**changes: object) -> Case:
+    values = {
+        "workload": "w",
+        "place_without": 1,
+        "place_with": 2,
+        "seconds_without": 1.0,
+        "seconds_with": 3.0,
+        "calls": 4,
+        "tokens": 5000,
+        "reordered": True,
+        "same_numbers": True,
+        "refused": {"critic: unknown id": 2},
+        "failures": (),
+    }
+    return Case.model_validate(values | changes)
+
+
+def test_the_table() -> None:
+    found = Comparison(
+        model="m",
+        endpoint="http://127.0.0.1:8080",
+        cases=(
+            case(),
+            case(place_without=None, place_with=None, tokens=7000, calls=2, reordered=False),
+            case(refused={"critic: unknown id": 1}, failures=("planner: timeout: too slow",)),
+            case(place_with=1, place_without=3),
+        ),
+    )
+    lines = [line.split() for line in comparison_lines(found)]
+    assert lines[2] == ["adopted", "first", "50", "%", "25", "%"]
+    assert lines[3] == ["adopted", "among", "three", "75", "%", "75", "%"]
+    assert lines[4] == ["seconds", "a", "case", "1.0", "3.0"]
+    assert lines[5] == ["calls", "a", "case", "0.0", "3.5"]
+    # (5000 × 3 + 7000) ÷ 4
+    assert lines[6] == ["tokens", "a", "case", "0", "5,500"]
+    assert comparison_lines(found)[7:] == [
+        "the same numbers in 4 of 4, another order in 3",
+        "turned away, critic: unknown id: 7",
+        "no answer, timeout: 1",
+    ]
+
+
+def test_nothing_to_compare() -> None:
+    found = Comparison(model="m", endpoint="e", cases=())
+    assert comparison_lines(found) == [
+        "No workload names an adopted layout: there is nothing to compare."
+    ]
