@@ -9,7 +9,7 @@ from prompts_agent.estimate.calibration import Calibration, load_calibration
 from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.estimate.memory import memory_terms
 from prompts_agent.estimate.preference import preference
-from prompts_agent.estimate.ranking import diverse_top, doublings, order
+from prompts_agent.estimate.ranking import costs, diverse_top, doublings, order
 from prompts_agent.estimate.serving import serving_times
 from prompts_agent.estimate.setting import Setting, setting
 from prompts_agent.estimate.step_time import step_time
@@ -18,7 +18,7 @@ from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.workload.workload import Measured, Objective, Phase, Workload
 
-__all__ = ["estimate", "propose", "rank", "usable_hbm_bytes"]
+__all__ = ["estimate", "propose", "rank", "ranking_costs", "usable_hbm_bytes"]
 
 FloatColumn = NDArray[np.float64]
 IntColumn = NDArray[np.int64]
@@ -80,6 +80,22 @@ def rank(
         hbm_bytes=usable_hbm_bytes(workload),
         objective=objective or workload.objective,
         baseline=workload.baseline,
+        preference=preference(table, workload, calibration or load_calibration()),
+    )
+
+
+def ranking_costs(
+    estimates: Estimates,
+    table: LayoutTable,
+    workload: Workload,
+    calibration: Calibration | None = None,
+) -> FloatColumn:
+    """What `rank` orders by, before ties, float64[n]."""
+    return costs(
+        estimates,
+        table,
+        hbm_bytes=usable_hbm_bytes(workload),
+        objective=workload.objective,
         preference=preference(table, workload, calibration or load_calibration()),
     )
 

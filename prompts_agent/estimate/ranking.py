@@ -17,6 +17,7 @@ __all__ = [
     "FITS",
     "MAY_FIT",
     "TOO_LARGE",
+    "costs",
     "diverse_top",
     "doublings",
     "fit_class",
@@ -89,6 +90,24 @@ def _badness(estimates: Estimates, table: LayoutTable, objective: Objective) -> 
     return 1.0 / estimates.tokens_per_s
 
 
+def costs(
+    estimates: Estimates,
+    table: LayoutTable,
+    *,
+    hbm_bytes: float,
+    objective: Objective,
+    preference: FloatColumn | None = None,
+) -> FloatColumn:
+    """What the ranking makes small, float64[n]: the objective × exp(preference) ÷ the probability
+    that the layout fits. Only ratios mean anything.
+    """
+    bad = _badness(estimates, table, objective)
+    if objective is Objective.FIT:
+        return bad
+    bad = bad / fit_probability(estimates, hbm_bytes)
+    return bad if preference is None else bad * np.exp(preference)
+
+
 def order(
     estimates: Estimates,
     table: LayoutTable,
@@ -104,10 +123,7 @@ def order(
     of degrees).
     """
     fit = (fit_class(estimates, hbm_bytes) == TOO_LARGE).astype(np.int64)
-    bad = _badness(estimates, table, objective)
-    if objective is not Objective.FIT:
-        bad = bad / fit_probability(estimates, hbm_bytes)
-        bad = bad if preference is None else bad * np.exp(preference)
+    bad = costs(estimates, table, hbm_bytes=hbm_bytes, objective=objective, preference=preference)
     group = np.zeros(len(table), dtype=np.int64)
     for label in (0, 1):
         rows = np.flatnonzero(fit == label)

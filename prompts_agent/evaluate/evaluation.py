@@ -9,6 +9,7 @@ from pathlib import Path
 from prompts_agent import __version__
 from prompts_agent.errors import InputError, OutputError
 from prompts_agent.estimate.calibration import Calibration, load_calibration
+from prompts_agent.evaluate.by_recipes import effect
 from prompts_agent.evaluate.folds import cross_validated, find_fitter
 from prompts_agent.evaluate.job import Job, jobs_of
 from prompts_agent.evaluate.plot import plots
@@ -134,6 +135,9 @@ def _about(request: Request, jobs: Sequence[Job], scores: Sequence[Score]) -> tu
         f"Abstentions (nothing is said to fit): {silent}, where a rule never abstains; adopted "
         f"layouts that are called illegal or too large: {unranked}."
     )
+    changed = effect(scores)
+    if changed is not None:
+        found.append(changed)
     if request.sweeps is not None:
         found += [f"Not read: {name} ({reason})." for name, reason in LEFT_OUT.items()]
     return tuple(found)

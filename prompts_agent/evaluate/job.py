@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from prompts_agent.estimate.calibration import Calibration
+from prompts_agent.evaluate.by_recipes import principles_digest
 from prompts_agent.evaluate.score import Score
 from prompts_agent.evaluate.score_adopted import measured_rows, score_adopted
 from prompts_agent.evaluate.score_sweep import score_sweep
@@ -19,7 +20,10 @@ from prompts_agent.workload.workload import Workload
 
 __all__ = ["Job", "code_version", "jobs_of", "score_job"]
 
-_ROOMS = ("model", "hardware", "layout", "workload", "serving", "estimate", "evaluate")
+_ROOMS = (
+    *("model", "hardware", "layout", "workload", "serving", "knowledge", "estimate"),
+    *("agents/planner", "evaluate"),
+)
 
 
 class Job(Record):
@@ -49,6 +53,7 @@ class Job(Record):
             calibration.model_dump_json(),
             code_version(),
             tuner_version() or "",
+            principles_digest(),
         )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

@@ -14,6 +14,7 @@ from prompts_agent.estimate.calibration import Calibration
 from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.estimate.estimator import estimate, propose, usable_hbm_bytes
 from prompts_agent.evaluate.ablation import uncalibrated, unplaced
+from prompts_agent.evaluate.by_recipes import BY_RECIPES, by_recipes
 from prompts_agent.evaluate.meshes import count_meshes, degrees_of
 from prompts_agent.evaluate.methods import on_adopted
 from prompts_agent.evaluate.rows import choice, facts, points, seconds, seconds_of
@@ -67,7 +68,7 @@ def score_adopted(workload: Workload, calibration: Calibration) -> Score:
             framework=framework_of(workload.source),
             collection=collection_of(workload.source),
         ),
-        methods={ADVISOR: _method(place), **_others(at, estimates, calibration)},
+        methods={ADVISOR: _method(place), **_others(at, estimates, calibration, ranked)},
         legal_meshes=count_meshes(at.degrees),
         place=place,
         abstained=not len(ranked),
@@ -98,7 +99,9 @@ class _Search:
         return int(places[0]) + 1 if len(places) else None
 
 
-def _others(at: _Search, estimates: Estimates, calibration: Calibration) -> dict[str, Method]:
+def _others(
+    at: _Search, estimates: Estimates, calibration: Calibration, ranked: IntColumn
+) -> dict[str, Method]:
     """Baselines and ablations on the same layouts."""
     fits = estimates.hbm_bytes <= usable_hbm_bytes(at.workload)
     plain = estimate(at.table, at.workload, calibration=uncalibrated(calibration))
@@ -107,6 +110,7 @@ def _others(at: _Search, estimates: Estimates, calibration: Calibration) -> dict
         **on_adopted(at.table, at.workload, fits, at.adopted),
         "no calibration": _method(at.place(at.ranked(plain, 3))),
         "no placement": _method(at.place(at.ranked(flat, 3))),
+        BY_RECIPES: _method(at.place(by_recipes(ranked, at.table, estimates, at.workload))),
     }
 
 
