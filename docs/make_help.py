@@ -18,6 +18,7 @@ COMMANDS = (
     ("doctor",),
     ("replay",),
     ("emit",),
+    ("lint",),
     ("schema",),
     ("verify",),
     ("evaluate",),

@@ -16,7 +16,7 @@ from prompts_agent.model.spec import ModelSpec
 from prompts_agent.record import Record
 from prompts_agent.trace.profile import Profile
 from prompts_agent.workload.narrow import narrow
-from prompts_agent.workload.workload import Objective, Phase, Workload
+from prompts_agent.workload.workload import Objective, Phase, Precision, Workload
 
 __all__ = ["Job", "resolve"]
 
@@ -141,9 +141,16 @@ def _from_flags(
         objective=request.objective or Objective.THROUGHPUT,
         global_batch=request.global_batch,
         sequence=request.sequence,
+        precision=_precision(request.phase),
         assumptions=tuple(assumed),
     )
     return Job(workload=_narrowed(workload, request))
+
+
+def _precision(phase: Phase | None) -> Precision:
+    """A server holds its weights in bf16 unless somebody says otherwise; a trainer in fp32."""
+    serves = phase is not None and not phase.is_training
+    return Precision(weights="bf16") if serves else Precision()
 
 
 def _narrowed(workload: Workload, request: DiagnoseRequest) -> Workload:

@@ -18,6 +18,7 @@ from prompts_agent.cli import (
     emit,
     evaluate,
     knowledge,
+    lint,
     plan,
     replay,
     schema,
@@ -89,6 +90,7 @@ app.command("doctor")(doctor.doctor)
 app.command("replay")(replay.replay)
 app.command("emit")(emit.emit)
 app.command("show")(show.show)
+app.command("lint")(lint.lint)
 app.command("schema")(schema.schema)
 app.command("verify")(verify.verify)
 app.command("evaluate")(evaluate.evaluate)

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 
 from prompts_agent.agents.placeholders import format_fact
 from prompts_agent.agents.report import Report
+from prompts_agent.report.plain import LONGEST, plain
 from prompts_agent.trace.profile import Fact
 
-__all__ = ["fact_values", "filled", "plain", "to_ascii"]
-
-LONGEST = 2000
-"""Characters of one sentence; a name of a megabyte must not fill the screen."""
+__all__ = ["LONGEST", "fact_values", "filled", "plain", "to_ascii"]
 
 _PLACEHOLDER = re.compile(r"\{fact:([^{}\s]+)\}")
 _ASCII = {
@@ -34,21 +32,6 @@ _ASCII = {
     "’": "'",
     "\ufffd": "?",
 }
-
-
-def plain(text: str) -> str:
-    """One line without control, format, surrogate and private characters; each becomes U+FFFD.
-
-    That takes the sting out of escape sequences, of direction overrides and of zero-width
-    characters; what follows an escape stays, as the letters it is.
-    """
-    if len(text) > LONGEST:
-        text = text[: LONGEST - 1] + "…"
-    shown = (
-        " " if char.isspace() else "\ufffd" if unicodedata.category(char).startswith("C") else char
-        for char in text
-    )
-    return "".join(shown)
 
 
 def to_ascii(text: str) -> str:

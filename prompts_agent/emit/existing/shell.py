@@ -1,0 +1,156 @@
+"""Shell scripts: flags and `key=value` words, with variables filled in where the file sets them.
+
+A reader, no interpreter: branches are not taken and commands not run. What a variable holds is what
+the file last gave it above; one that the environment gives stays as it is written, and is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from prompts_agent.emit.existing.settings import Entry, Value, normal, parsed
+
+__all__ = ["shell_entries"]
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
+_PRODUCT = re.compile(r"\$\(\(([\w$\{\}*+/\s-]{1,100})\)\)")
+_FLAG = re.compile(r"--[A-Za-z][\w.-]*(=.*)?|-[a-z]{2,4}", re.DOTALL)
+_NUMBER = re.compile(r"-\d")
+_BREAKS = "\n;|&()"
+
+
+def shell_entries(text: str) -> tuple[tuple[Entry, ...], tuple[tuple[str, int], ...]]:
+    """(settings, the other words), in the order of the file."""
+    variables: dict[str, str] = {}
+    entries: list[Entry] = []
+    others: list[tuple[str, int]] = []
+    flag: tuple[str, int] | None = None
+
+    def close(value: str | None) -> None:
+        nonlocal flag
+        if flag is not None:
+            entries.append(_entry(flag[0], True if value is None else parsed(value), flag[1]))
+        flag = None
+
+    for word, line in _expanded(text, variables):
+        assignment = _ASSIGNMENT.fullmatch(word)
+        if _FLAG.fullmatch(word):
+            close(None)
+            name, equals, value = word.partition("=")
+            flag = (name, line)
+            if equals:
+                close(value)
+        elif len(word) == 1 and word in _BREAKS:
+            close(None)
+        elif flag is not None:
+            close(word)
+        elif assignment and assignment[1].islower():
+            entries.append(_entry(assignment[1], parsed(assignment[2]), line))
+        elif not assignment:
+            others.append((word, line))
+    close(None)
+    return tuple(entries), tuple(others)
+
+
+def _entry(name: str, value: Value, line: int) -> Entry:
+    return Entry.model_construct(key=normal(name), value=value, line=line, written=name)
+
+
+def _expanded(text: str, variables: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """Words with variables filled in; a quoted word full of flags becomes its words."""
+    for word, line in _words(text):
+        full = _filled(word, variables)
+        assignment = _ASSIGNMENT.fullmatch(full)
+        if assignment:
+            variables[assignment[1]] = assignment[2]
+        inner = assignment[2] if assignment else full
+        if "--" in inner and re.search(r"\s", inner.strip()):
+            # `ARGS="--a 1 \` over several lines, or an array's "--a 1".
+            yield from ((part, line + at) for part, at in _parts(inner))
+            yield "\n", line
+        else:
+            yield full, line
+
+
+def _parts(text: str) -> Iterator[tuple[str, int]]:
+    for at, row in enumerate(text.split("\n")):
+        for part in row.replace("\\", " ").split():
+            yield part.strip("'\""), at
+
+
+def _filled(word: str, variables: dict[str, str]) -> str:
+    def product(match: re.Match[str]) -> str:
+        inside = re.sub(r"[A-Za-z_]\w*", r"$\g<0>", match[1].replace("$", ""))
+        factors = [_filled(part.strip(), variables) for part in inside.split("*")]
+        if not all(factor.isdigit() and len(factor) < 10 for factor in factors):
+            return match[0]
+        total = 1
+        for factor in factors:
+            total *= int(factor)
+        return str(total)
+
+    def variable(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        value = variables.get(name, match[3] if match[3] is not None else match[0])
+        # Flags in a variable were read where it was set, and have their lines there.
+        return match[0] if "--" in value else value
+
+    return _VARIABLE.sub(variable, _PRODUCT.sub(product, word))
+
+
+def _words(text: str) -> Iterator[tuple[str, int]]:
+    """Words and the characters that end a command, each with the line where it starts."""
+    word: list[str] = []
+    quoted = False
+    start = line = 1
+    i, size = 0, len(text)
+    while i < size:
+        char = text[i]
+        if not word and not quoted:
+            start = line
+        if char == "\\" and i + 1 < size:
+            line += text[i + 1] == "\n"
+            word += [] if text[i + 1] == "\n" else [text[i + 1]]
+            i += 2
+            continue
+        if char in "'\"":
+            end = _closing(text, i)
+            inside = text[i + 1 : end]
+            quoted = True
+            word.append(inside)
+            line += inside.count("\n")
+            i = end + 1
+            continue
+        if char == "$" and text.startswith("$((", i) and "))" in text[i:]:
+            end = text.index("))", i) + 2
+            word.append(text[i:end])
+            line += text[i:end].count("\n")
+            i = end
+            continue
+        comment = char == "#" and not word and not quoted
+        if comment or char.isspace() or char in _BREAKS:
+            if word or quoted:
+                yield "".join(word), start
+            word, quoted = [], False
+            if comment:
+                end = text.find("\n", i)
+                i = size if end < 0 else end
+                continue
+            if char in _BREAKS:
+                yield char, line
+            line += char == "\n"
+        else:
+            word.append(char)
+        i += 1
+    if word or quoted:
+        yield "".join(word), start
+
+
+def _closing(text: str, opening: int) -> int:
+    """Where the quote at `opening` ends; the end of the text where it does not."""
+    at = opening + 1
+    while at < len(text) and text[at] != text[opening]:
+        at += 2 if text[at] == "\\" and text[opening] == '"' else 1
+    return min(at, len(text))
