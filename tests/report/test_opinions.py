@@ -109,7 +109,7 @@ def test_a_text_that_got_past_the_gate_is_still_escaped() -> None:
     held = opinion(story=(Said(text=evil),), model="m\x1b[2J")
     assert "\x1b" not in page(held)
     shown = markdown_text(training().model_copy(update={"opinion": held}))
-    for forbidden in ("<img", "@everyone", "](https", "\x1b", " `x`"):
+    for forbidden in ("<img", "@everyone", "[a](https", "\x1b", " `x`"):
         assert forbidden not in shown
     assert "\x1b" not in json_text(training().model_copy(update={"opinion": held}))
 

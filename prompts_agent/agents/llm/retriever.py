@@ -132,6 +132,7 @@ def _queries(
     found, wrong = items(raw, "queries", QueryItem, MOST_QUERIES)
     rejected = [Rejection("not the form asked for", line) for line in wrong]
     job, kept = state["job"], []
+    asked = query(state["findings"], job.workload, state["profile"], job.axes)
     for item in found:
         unknown = [name for name in item.causes if name not in ids.findings]
         words = "".join(c if c.isalpha() or c in " -" else " " for c in clean(item.words))
@@ -140,12 +141,20 @@ def _queries(
             rejected.append(Rejection("unknown id", unknown[0][:80]))
         elif not words:
             rejected.append(Rejection("empty", "a query"))
-        elif job.workload is not None:
-            kinds = tuple(dict.fromkeys(ids.findings[name].kind for name in item.causes))
-            told = tuple(kind for kind in kinds if kind is not FindingKind.TRACE_TOO_POOR)
-            axes = tuple(dict.fromkeys(item.axes))
-            kept.append((words, Query.of(job.workload, told, axes, text=words)))
+        else:
+            kept.append((words, _asked(asked, item, words, ids)))
     return tuple(kept), rejected
+
+
+def _asked(asked: Query, item: QueryItem, words: str, ids: Ids) -> Query:
+    """The run's own question with other words; what applies to the job is asked as before."""
+    kinds = dict.fromkeys(ids.findings[name].kind for name in item.causes)
+    if asked.phase is None:  # the job is not known: no recipe but for what was found
+        kinds = kinds or dict.fromkeys(asked.findings)
+    else:
+        kinds.pop(FindingKind.TRACE_TOO_POOR, None)
+    axes = tuple(dict.fromkeys(item.axes))
+    return asked.model_copy(update={"findings": tuple(kinds), "axes": axes, "text": words})
 
 
 def _applied(retrieved: Retrieved, answer: _Answer, base: KnowledgeBase) -> Retrieved:
