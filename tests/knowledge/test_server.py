@@ -257,3 +257,33 @@ def test_an_empty_server_is_said_to_be_empty(
         assert publish(empty) == len(load_recipes())
         with ServerBase(empty) as remote:
             assert remote.recipes == load_recipes()
+
+
+ASK = """
+import sys
+from prompts_agent.knowledge.query import Query
+from prompts_agent.knowledge.retrieve import open_base
+with open_base(server=sys.argv[1]) as base:
+    found = base.retrieve(Query(phase="pretrain", chip="v5p", devices=64, text="fsdp"))
+print([(item.recipe_id, round(item.score, 9)) for item in found])
+"""
+
+
+def test_eight_processes_ask_one_server_at_once(url: str) -> None:
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", ASK, url],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(8)
+    ]
+    try:
+        done = [process.communicate(timeout=240)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    assert [process.returncode for process in running] == [0] * 8
+    assert len(set(done)) == 1
+    assert done[0].startswith("[('")

@@ -128,6 +128,7 @@ def _caveats(before: Side, after: Side, found: tuple[Likeness, ...]) -> tuple[st
         )
     if (before.trace and after.trace) and before.trace.sha256 == after.trace.sha256:
         said.append("BEFORE and AFTER are the same trace.")
-    if before.degrees is None or after.degrees is None:
-        said.append("The mesh is not known of both runs, so its changes are not listed.")
+    unknown_mesh = before.degrees is None or after.degrees is None
+    if unknown_mesh and before.mesh_text != after.mesh_text:
+        said.append("What the mesh's axes mean is not known of both runs: no changes are listed.")
     return tuple(said)

@@ -71,9 +71,8 @@ def _runs(pen: Pen, found: Comparison) -> RenderableType:
 
 def _likeness(pen: Pen, found: Comparison) -> RenderableType:
     lines = [*words.differences(found.likeness), words.same_line(found.likeness)]
-    title = "The same job" if found.alike else "Not the same job"
     items = [pen.text(line) for line in lines if line]
-    return Group(heading(pen, title), indented(bullets(pen, items)))
+    return Group(heading(pen, words.likeness_title(found)), indented(bullets(pen, items)))
 
 
 def _shifts(pen: Pen, title: str, shifts: Sequence[Shift]) -> RenderableType | None:

@@ -21,6 +21,7 @@ __all__ = [
     "differences",
     "headline",
     "layout_line",
+    "likeness_title",
     "noise_line",
     "note",
     "outcome_lines",
@@ -111,6 +112,14 @@ def noise_line(found: Comparison) -> str:
         if floor is None
         else f"noise floor {seconds(floor)} " + (f"({found.noise.source})")
     )
+
+
+def likeness_title(found: Comparison) -> str:
+    """Whether the two runs are of one job, and how much of that the traces tell."""
+    if not found.alike:
+        return "Not the same job"
+    told = all(item.same is not None for item in found.likeness)
+    return "The same job" if told else "The same job, as far as the traces tell"
 
 
 def same_line(items: Sequence[Likeness]) -> str:
