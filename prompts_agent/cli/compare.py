@@ -15,9 +15,10 @@ from prompts_agent.cli.run import format_of
 
 if TYPE_CHECKING:
     from prompts_agent.agents.comparison.comparison import Comparison
+    from prompts_agent.agents.comparison.side import Given
     from prompts_agent.agents.report import Report
-    from prompts_agent.agents.request import DiagnoseRequest
     from prompts_agent.knowledge.recipe import Recipe
+    from prompts_agent.workload.workload import Workload
 
 __all__ = ["Followed", "FollowedRank", "JobFile", "compare", "learnt"]
 
@@ -52,7 +53,9 @@ JobFile = Annotated[
 
 
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A trace, or its directory.")],
+    before: Annotated[
+        Path, typer.Argument(metavar="BEFORE", help="A trace, its directory, or a stored report.")
+    ],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="A trace of the same job later.")],
     proposal: Followed = None,
     rank: FollowedRank = None,
@@ -114,10 +117,9 @@ def learnt(
 
 def _asked(
     traces: tuple[Path, Path], proposal: Path | None, rank: int | None, workload: Path | None
-) -> tuple[Report | None, DiagnoseRequest, DiagnoseRequest]:
+) -> tuple[Report | None, Given, Given]:
     """The report, and what to read of both sides; the job is the file's, else the report's."""
     from prompts_agent.agents.comparison.outcome import planned_job
-    from prompts_agent.agents.request import DiagnoseRequest
     from prompts_agent.errors import InputError
     from prompts_agent.report.stored import stored_report
     from prompts_agent.workload.yaml import load_workload
@@ -128,8 +130,29 @@ def _asked(
         )
     report = stored_report(proposal) if proposal is not None else None
     job = load_workload(workload) if workload is not None else planned_job(report)
-    one, two = (DiagnoseRequest(paths=(path,), workload=job) for path in traces)
+    one, two = (_given(path, job) for path in traces)
     return report, one, two
+
+
+def _given(path: Path, job: Workload | None) -> Given:
+    """A trace, or the profile in a stored report."""
+    from prompts_agent.agents.comparison.side import Given
+    from prompts_agent.agents.request import DiagnoseRequest
+    from prompts_agent.report.stored import is_report, stored_report
+
+    if not is_report(path):
+        return Given(request=DiagnoseRequest(paths=(path,), workload=job))
+    report = stored_report(path)
+    if report.profile is None:
+        from prompts_agent.errors import InputError
+
+        raise InputError(
+            str(path),
+            rule="this report is of a plan: nothing was measured",
+            cure="Give a trace, or the report of a diagnosis.",
+        )
+    request = DiagnoseRequest(workload=job)
+    return Given(request=request, profile=report.profile, trace=report.trace)
 
 
 def print_text(found: Comparison) -> None:

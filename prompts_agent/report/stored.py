@@ -9,7 +9,19 @@ from pydantic import ValidationError
 from prompts_agent.agents.report import SCHEMA_VERSION, Report
 from prompts_agent.errors import InputError
 
-__all__ = ["stored_report"]
+__all__ = ["is_report", "stored_report"]
+
+_HEAD = b'"schema_version"'
+_HEAD_BYTES = 64
+
+
+def is_report(path: Path) -> bool:
+    """Begins as the JSON of a report does, which no trace does."""
+    try:
+        with path.open("rb") as file:
+            return _HEAD in file.read(_HEAD_BYTES)
+    except OSError:
+        return False
 
 
 def stored_report(path: Path) -> Report:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_build import layout
+from agents_build import layout, workload
 from compare_build import write_trace
 
 from prompts_agent.agents.comparison.case import case_of
 from prompts_agent.agents.comparison.compare import compare
 from prompts_agent.agents.comparison.learn import learn
 from prompts_agent.agents.comparison.private import private_part
-from prompts_agent.agents.comparison.side import side_of
+from prompts_agent.agents.comparison.side import Given, side_of
 from prompts_agent.agents.report import (
     Baseline,
     Change,
@@ -24,6 +24,7 @@ from prompts_agent.agents.report import (
 )
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.errors import InputError
+from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.knowledge.check_text import text_faults
 from prompts_agent.knowledge.recipe import Recipe
 from prompts_agent.knowledge.recipe_file import parse_recipe
@@ -31,8 +32,8 @@ from prompts_agent.knowledge.recipe_text import recipe_text
 from prompts_agent.knowledge.vocabulary import FindingKind
 
 
-def request(path: Path, **changes: Any) -> DiagnoseRequest:
-    return DiagnoseRequest(paths=(write_trace(path, **changes),))
+def request(path: Path, **changes: Any) -> Given:
+    return Given(request=DiagnoseRequest(paths=(write_trace(path, **changes),)))
 
 
 def learnt(tmp_path: Path, **more: Any) -> Recipe:
@@ -185,3 +186,14 @@ def test_knobs_come_from_the_proposal_that_was_followed(tmp_path: Path) -> None:
         recipe.mechanism
     )
     assert parse_recipe(recipe_text(recipe), "x") == recipe
+
+
+def test_a_case_is_of_the_job_that_ran(tmp_path: Path) -> None:
+    before, after = (
+        write_trace(tmp_path / f"{name}.xplane.pb", reduce=reduce)
+        for name, reduce in (("a", 300.0), ("b", 9.0))
+    )
+    job = workload(topology=parse_topology("v6e:2x4"), global_batch=16, sequence=256)
+    one, two = (Given(request=DiagnoseRequest(paths=(p,), workload=job)) for p in (before, after))
+    with pytest.raises(InputError, match=r"the model is .* and .* by the trace: a case is of"):
+        learn(one, two, change="Other flags")

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_build import layout
+from agents_build import layout, workload
 from compare_build import write_trace
 
 from prompts_agent.agents.comparison.compare import compare_traces
 from prompts_agent.agents.comparison.comparison import Comparison
 from prompts_agent.agents.comparison.outcome import planned_job
+from prompts_agent.agents.comparison.side import Given
+from prompts_agent.agents.graph import run_diagnosis
 from prompts_agent.agents.report import (
     Baseline,
     Predicted,
@@ -22,6 +24,7 @@ from prompts_agent.agents.report import (
 )
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.errors import InputError, NotDiagnosableError
+from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.mesh import Axis
 
@@ -40,8 +43,12 @@ def after(tmp_path: Path, **changes: Any) -> Path:
     return write_trace(tmp_path / "after.xplane.pb", **(values | changes))
 
 
+def given(path: Path, **flags: Any) -> Given:
+    return Given(request=DiagnoseRequest(paths=(path,), **flags))
+
+
 def compared(one: Path, two: Path, **more: Any) -> Comparison:
-    return compare_traces(DiagnoseRequest(paths=(one,)), DiagnoseRequest(paths=(two,)), **more)
+    return compare_traces(given(one), given(two), **more)
 
 
 def test_what_changed_in_seconds(before: Path, tmp_path: Path) -> None:
@@ -220,3 +227,19 @@ def test_the_same_trace_twice_is_said(before: Path) -> None:
     found = compared(before, before)
     assert found.direction == "within_noise"
     assert "BEFORE and AFTER are the same trace." in found.caveats
+
+
+def test_a_job_that_is_given_wrongly_is_said(before: Path, tmp_path: Path) -> None:
+    wrong = workload(topology=parse_topology("v6e:2x4"), global_batch=64, sequence=256)
+    found = compare_traces(given(before, workload=wrong), given(after(tmp_path)))
+    said = [text for text in found.caveats if text.startswith("Of the job, ")]
+    assert any("the global batch is 64 by the job that was given, and 16 by" in x for x in said)
+    assert any("the model is" in x for x in said)
+    assert not any("sequence" in x for x in said)
+
+
+def test_a_profile_that_was_stored_stands_for_its_trace(before: Path, tmp_path: Path) -> None:
+    stored = run_diagnosis(DiagnoseRequest(paths=(before,)))
+    assert stored.profile is not None
+    one = Given(request=DiagnoseRequest(), profile=stored.profile, trace=stored.trace)
+    assert compare_traces(one, given(after(tmp_path))) == compared(before, after(tmp_path))

@@ -65,6 +65,19 @@ def test_wrong_input_is_said(traces: tuple[Path, Path], tmp_path: Path) -> None:
     assert "is no report" in report.stderr
 
 
+def test_a_stored_report_stands_for_its_trace(traces: tuple[Path, Path], tmp_path: Path) -> None:
+    stored = tmp_path / "before.json"
+    assert prompts("diagnose", traces[0], "-o", stored).exit_code == 0
+    direct = prompts("compare", *traces, "-f", "json")
+    assert prompts("compare", stored, traces[1], "-f", "json").stdout == direct.stdout
+    plan = tmp_path / "plan.json"
+    flags = ("--model", "llama3.1-8b", "--target", "v5e:4x4", "--batch", "32", "--sequence", "2048")
+    assert prompts("plan", *flags, "-o", plan).exit_code == 0
+    silent = prompts("compare", plan, traces[1])
+    assert silent.exit_code == 2
+    assert "nothing was measured" in silent.stderr
+
+
 def test_it_learns(traces: tuple[Path, Path], tmp_path: Path) -> None:
     """Diagnose, follow a proposal, measure, add; the next diagnosis cites it as measured here."""
     before, after = traces

@@ -25,6 +25,9 @@ HERE: dict[str, Any] = {
 }
 
 
+OTHER = BODY.replace("Lower it.", "Halve the axis.")
+
+
 @pytest.mark.parametrize("recipe", load_recipes(), ids=lambda recipe: recipe.id)
 def test_every_shipped_recipe_reads_back_as_it_was(recipe: object) -> None:
     assert parse_recipe(recipe_text(recipe), "x") == recipe  # type: ignore[arg-type]
@@ -74,9 +77,13 @@ def test_only_a_case_of_ones_own_needs_no_source() -> None:
         make_recipe(sources=[])
 
 
+def _on(devices: int) -> dict[str, str]:
+    return {"body": BODY.strip().replace("Lower it.", f"Lower it on {devices} chips.")}
+
+
 def test_own_measurements_go_first_but_crowd_nothing_out() -> None:
     own = [
-        make_recipe(id=f"here-{n}", min_devices=n // 4, max_devices=n * 4, **HERE)
+        make_recipe(id=f"here-{n}", min_devices=n // 4, max_devices=n * 4, **HERE | _on(n))
         for n in (32, 64, 128, 256)
     ]
     asked = Query(findings=("exposed_collective",), phase="pretrain", devices=64, chip="v6e")
@@ -94,3 +101,10 @@ def test_the_same_recipe_in_both_places_counts_once() -> None:
     assert together((recipe,), (recipe,)) == (recipe,)
     with pytest.raises(RecipeError, match="is in the knowledge base already"):
         together((recipe,), (make_recipe(title="Another"),))
+
+
+def test_a_copy_under_another_id_is_not_returned_twice() -> None:
+    asked = Query(findings=("exposed_collective",), phase="pretrain", devices=64)
+    copies = (make_recipe(id="one"), make_recipe(id="two"), make_recipe(id="three", body=OTHER))
+    with KnowledgeBase(copies) as base:
+        assert [item.recipe_id for item in base.retrieve(asked)] == ["one", "three"]

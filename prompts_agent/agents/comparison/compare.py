@@ -6,15 +6,14 @@ from typing import Literal
 
 from prompts_agent import __version__
 from prompts_agent.agents.comparison.comparison import Comparison, Likeness, Run, Shift
-from prompts_agent.agents.comparison.likeness import likeness
+from prompts_agent.agents.comparison.likeness import contradictions, likeness
 from prompts_agent.agents.comparison.noise import noise_of, spread_of
 from prompts_agent.agents.comparison.outcome import followed, outcome
 from prompts_agent.agents.comparison.shifts import finding_shifts, part_shifts, shift
-from prompts_agent.agents.comparison.side import Side, side_of
+from prompts_agent.agents.comparison.side import Given, Side, side_of
 from prompts_agent.agents.model_text import dims_text
 from prompts_agent.agents.planner.case import Case, changes_from_today
 from prompts_agent.agents.report import Change, Report
-from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis, Mesh
 from prompts_agent.workload.workload import Workload
@@ -26,12 +25,9 @@ _TOKENS = frozenset({"global batch", "sequence"})
 
 
 def compare_traces(
-    before: DiagnoseRequest,
-    after: DiagnoseRequest,
-    report: Report | None = None,
-    rank: int | None = None,
+    before: Given, after: Given, report: Report | None = None, rank: int | None = None
 ) -> Comparison:
-    """Reads both traces and compares them; `report` and `rank` name the proposal that was followed.
+    """Reads both runs and compares them; `report` and `rank` name the proposal that was followed.
 
     Raises `TraceError` and its kin, `NotDiagnosableError` where a trace tells no step time, and
     `InputError` where nothing tells which proposal was followed.
@@ -119,7 +115,8 @@ def _job_text(workload: Workload | None) -> str | None:
 
 
 def _caveats(before: Side, after: Side, found: tuple[Likeness, ...]) -> tuple[str, ...]:
-    said = []
+    differing = dict.fromkeys((*contradictions(before), *contradictions(after)))
+    said = [f"Of the job, {text}." for text in differing]
     unknown = [item.what for item in found if item.same is None]
     if unknown:
         said.append(

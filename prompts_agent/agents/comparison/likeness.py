@@ -10,7 +10,7 @@ from prompts_agent.agents.model_text import dims_text
 from prompts_agent.agents.placeholders import scrub
 from prompts_agent.units import format_flops
 
-__all__ = ["likeness"]
+__all__ = ["contradictions", "likeness"]
 
 WORK_RATIO = 1.4
 """FLOPs of a step, all devices: recomputing every layer adds a third, cutting KV heads repeats a
@@ -23,6 +23,27 @@ def likeness(before: Side, after: Side) -> tuple[Likeness, ...]:
     if any(item.same is None for item in found):
         found += _work(before, after)
     return tuple(found)
+
+
+def contradictions(side: Side) -> tuple[str, ...]:
+    """What the user says of the job and the trace tells otherwise, a clause each."""
+    given, told = side.job.workload, side.told
+    if given is None or told is None:
+        return ()
+    pairs = {
+        "model": (dims_text(given.model), dims_text(told.model)),
+        "chip": (given.topology.chip, told.topology.chip),
+        "devices": (str(given.topology.devices), str(told.topology.devices)),
+        "global batch": (str(given.global_batch), str(told.global_batch)),
+        "sequence": (str(given.sequence), str(told.sequence)),
+    }
+    if given.phase.is_training != told.phase.is_training:
+        pairs["phase"] = (given.phase.value, told.phase.value)
+    return tuple(
+        f"the {what} is {said} by the job that was given, and {seen} by the trace"
+        for what, (said, seen) in pairs.items()
+        if said != seen
+    )
 
 
 def _hardware(before: Side, after: Side) -> Iterator[Likeness]:

@@ -18,7 +18,17 @@ from prompts_agent.trace.profile import Profile, TraceFile
 from prompts_agent.workload.infer_mesh import infer_mesh
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["Side", "side_of"]
+__all__ = ["Given", "Side", "side_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One run as the user gives it: a trace at `request.paths`, or a profile measured before."""
+
+    request: DiagnoseRequest
+    profile: Profile | None = None
+    trace: TraceFile | None = None
+    """Of `profile`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +53,12 @@ class Side:
         return " × ".join(named) or None
 
 
-def side_of(request: DiagnoseRequest, name: str, profile: Profile | None = None) -> Side:
-    """Reads `request.paths`, or takes `profile`; `name` is what an error calls the side.
+def side_of(given: Given, name: str) -> Side:
+    """Reads and analyses a run; `name` is what an error calls it.
 
     Raises `TraceError` and its kin, and `NotDiagnosableError` where no step time can be told.
     """
-    state = nodes.read({"request": request, "profile": profile})
+    state = nodes.read({"request": given.request, "profile": given.profile})
     profile, job = state["profile"], state["job"]
     step_s = None if profile is None else period_s(profile)
     if profile is None or step_s is None:
@@ -63,7 +73,7 @@ def side_of(request: DiagnoseRequest, name: str, profile: Profile | None = None)
     shapes = program_shapes(profile)
     degrees = infer_mesh(shapes).degrees
     return Side(
-        trace=state["trace"],
+        trace=state["trace"] or given.trace,
         profile=found["profile"] or profile,
         job=job,
         told=_told(profile, job),
