@@ -110,6 +110,8 @@ class Config(Record):
     language: str
     text: str
     check_command: str | None = None
+    diff: str | None = None
+    """What it changes in the config that the user gave, in that file's own keys."""
     notes: tuple[str, ...] = ()
 
 

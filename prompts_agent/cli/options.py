@@ -15,6 +15,7 @@ __all__ = [
     "FormatName",
     "Framework",
     "FrameworkName",
+    "FromConfig",
     "Kb",
     "KbPath",
     "Llm",
@@ -156,6 +157,15 @@ Kb = Annotated[
         "--kb",
         metavar="URL",
         help="A Chroma server that holds the recipes; its token is in PROMPTS_KB_TOKEN.",
+        show_default=False,
+    ),
+]
+FromConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--from-config",
+        metavar="FILE",
+        help="Your own config: its layout is the one to beat, and the report says what to change.",
         show_default=False,
     ),
 ]

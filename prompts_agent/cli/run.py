@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from prompts_agent.cli.llm import LlmChoice, opened
-from prompts_agent.cli.options import FormatName, FrameworkName
+from prompts_agent.cli.options import FormatName
 from prompts_agent.cli.output import check_output, stdout_is_unicode, write_result
 from prompts_agent.cli.progress import progress
 
@@ -34,13 +34,14 @@ def run(
     workload_file: Path | None,
     flags: dict[str, Any],
     *,
-    framework: FrameworkName | None,
+    framework: str | None,
     format_name: FormatName | None,
     output: Path | None,
     force: bool,
     quiet: bool,
     verbose: bool,
     llm: LlmChoice,
+    from_config: Path | None = None,
     commit: str | None = None,
     redact: bool = True,
 ) -> None:
@@ -49,19 +50,27 @@ def run(
     with opened(llm, quiet=quiet) as talk, progress(quiet=quiet, verbose=verbose) as tell:
         from prompts_agent.agents.graph import run_diagnosis, run_plan
         from prompts_agent.agents.request import DiagnoseRequest
+        from prompts_agent.emit.existing.baseline import flags_from, workload_from
+        from prompts_agent.emit.existing.guess import read_config
         from prompts_agent.emit.registry import constraints_of, with_configs
 
-        workload = _workload(workload_file)
+        workload, existing = _workload(workload_file), None
+        if from_config is not None:
+            existing = read_config(from_config, framework)
+            framework = framework or existing.framework
+            workload = workload_from(existing, flags, workload)
+            flags = flags if workload is not None else flags_from(existing, flags)
+        baseline = workload.baseline if existing is not None and workload is not None else None
         request = DiagnoseRequest(
             paths=paths,
             workload=workload,
             timings=verbose,
-            constraints=constraints_of(framework),
+            constraints=constraints_of(framework, baseline),
             **flags,
         )
         ask = run_diagnosis if paths else run_plan
         report = ask(request, tell, talk.session)
-        report = with_configs(report, framework)
+        report = with_configs(report, framework, existing)
         talk.end(report)
     if talk.dry is not None:
         write_result(talk.dry.text(), output, force=force)

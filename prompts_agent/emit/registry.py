@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from pathlib import Path
 
 from prompts_agent.agents.report import Config, Proposal, Report
 from prompts_agent.emit import frameworks
+from prompts_agent.emit.existing.diff import config_diff
+from prompts_agent.emit.existing.existing import Existing
 from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import Framework
 from prompts_agent.errors import LayoutError
@@ -41,9 +44,22 @@ def emit(layout: Layout, facts: JobFacts, framework: str) -> Config:
     return FRAMEWORKS[framework].write(layout, facts)
 
 
-def constraints_of(framework: str | None) -> Constraints:
-    """What a plan for that framework leaves out of its search; nothing where none was named."""
-    return FRAMEWORKS[framework].constraints if framework in FRAMEWORKS else Constraints()
+def constraints_of(framework: str | None, baseline: Layout | None = None) -> Constraints:
+    """The space of a plan for that framework; everything where none was named.
+
+    What the user's own `baseline` does, the framework can: Megatron with fsdp plans with fsdp.
+    """
+    if framework not in FRAMEWORKS:
+        return Constraints()
+    space = FRAMEWORKS[framework].constraints
+    if baseline is None:
+        return space
+    used, names = baseline.mesh.used(), set(space.model_fields_set)
+    if not set(used) <= set(space.axes):
+        names -= {"axes", "weights_over_context"}
+    if any(used.get(axis, 1) > limit for axis, limit in space.max_degree.items()):
+        names -= {"max_degree"}
+    return Constraints(**{name: getattr(space, name) for name in names})
 
 
 def default_framework(facts: JobFacts) -> str:
@@ -53,12 +69,18 @@ def default_framework(facts: JobFacts) -> str:
     return "megatron" if facts.torch_trace else "jax"
 
 
-def with_configs(report: Report, framework: str | None = None) -> Report:
-    """The report with a config in every proposal.
+def with_configs(
+    report: Report, framework: str | None = None, existing: Existing | None = None
+) -> Report:
+    """The report with a config in every proposal, and what it changes in `existing`.
 
     Where the framework was asked for and cannot express a proposal, that proposal stays without a
     config and a caveat says why; where it was the default, JAX takes its place.
     """
+    if existing is not None and report.baseline is not None:
+        source = Path(existing.file).name
+        baseline = report.baseline.model_copy(update={"source": source})
+        report = report.model_copy(update={"baseline": baseline})
     facts = JobFacts.of(report)
     if facts is None or not report.proposals:
         return report
@@ -73,6 +95,10 @@ def with_configs(report: Report, framework: str | None = None) -> Report:
             )
             proposals.append(proposal)
         else:
+            if existing is not None:
+                today = report.baseline.layout if report.baseline is not None else None
+                diff = config_diff(existing, config.text, config.language, today)
+                config = config.model_copy(update={"diff": diff})
             proposals.append(proposal.model_copy(update={"config": config}))
     caveats += _repeated(proposals)
     return report.model_copy(update={"proposals": tuple(proposals), "caveats": tuple(caveats)})

@@ -175,11 +175,15 @@ def moves(changed: Sequence[Change]) -> str:
 
 
 def _config(config: Config) -> list[str]:
-    longest = max((len(run) for run in re.findall(r"`+", config.text)), default=0)
+    ticks = re.findall(r"`+", config.text + (config.diff or ""))
+    longest = max((len(run) for run in ticks), default=0)
     fence = "`" * max(3, longest + 1)
     lines = [f"{fence}{config.language}"]
     lines += [plain(line) for line in config.text.splitlines()]
     lines.append(fence)
+    if config.diff is not None:
+        lines += ["", "In your config:", "", f"{fence}diff"]
+        lines += [*(plain(line) for line in config.diff.splitlines()), fence]
     if config.check_command is not None:
         lines += ["", f"Check it first: {code(config.check_command)}"]
     lines += ["", *(f"- {escaped(note)}" for note in config.notes)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,21 @@ def test_nothing_heavy_is_loaded(tmp_path: Path) -> None:
         "assert not [name for name in heavy if name in sys.modules]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_a_plan_from_the_users_config(tmp_path: Path) -> None:
+    path = tmp_path / "train.yml"
+    path.write_text(CONFIG.format(4) + "per_device_batch_size: 1\nmax_target_length: 2048\n")
+    arguments = ["plan", "-q", "--from-config", str(path), "--target", "v5p:4x4x4", "-f", "json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["baseline"]["source"] == "train.yml"
+    assert report["baseline"]["layout"]["mesh"]["tensor"] == {"dcn": 1, "ici": 4}
+    configs = [proposal["config"] for proposal in report["proposals"]]
+    assert {config["framework"] for config in configs} == {"maxtext"}
+    assert all(config["diff"].startswith("--- train.yml\n") for config in configs)
+    assert str(tmp_path) not in result.stdout
 
 
 def test_the_pre_commit_hook_is_this_command() -> None:

@@ -14,7 +14,7 @@ from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.model.catalog import find_model
 from prompts_agent.model.spec import ModelSpec
 
-__all__ = ["check_config", "model_of"]
+__all__ = ["check_config", "model_of", "named_model"]
 
 
 def check_config(
@@ -32,7 +32,7 @@ def check_config(
     return lint(
         existing,
         topology=topology,
-        model=_named(model) if model is not None else model_of(existing),
+        model=named_model(model) if model is not None else model_of(existing),
         global_batch=global_batch,
         sequence=sequence,
     )
@@ -42,13 +42,19 @@ def model_of(existing: Existing) -> ModelSpec | None:
     """The model that the config itself names or writes out, where that is enough."""
     try:
         if existing.dims is not None:
-            return ModelSpec(name="model", family="custom", source=existing.file, **existing.dims)
+            return ModelSpec(
+                name=f"the model of {Path(existing.file).name}",
+                family="custom",
+                source=existing.file,
+                **existing.dims,
+            )
         return find_model(existing.model) if existing.model is not None else None
     except (ModelError, ValidationError):
         return None
 
 
-def _named(name: str) -> ModelSpec:
+def named_model(name: str) -> ModelSpec:
+    """A model by its name, or by the path of its config.json. Raises `ModelError`."""
     path = Path(name)
     if path.suffix == ".json" or path.is_dir():
         from prompts_agent.model.hf_config import from_hf_config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -63,6 +63,9 @@ class Existing(Record):
     """Axis, knob or field → line."""
     written: dict[str, str] = Field(default_factory=dict)
     """Axis, knob or field → the key as the file spells it."""
+    values: dict[str, str] = Field(default_factory=dict)
+    """Axis, knob or field → its value as the file gives it."""
+    form: Literal["yaml", "shell", "python", "toml"] = "yaml"
     unknown: tuple[Unknown, ...] = ()
     faults: tuple[Fault, ...] = ()
 

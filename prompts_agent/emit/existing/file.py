@@ -6,15 +6,15 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from prompts_agent.emit.existing.python_text import python_entries
-from prompts_agent.emit.existing.settings import Entry, Settings, Value, normal
+from prompts_agent.emit.existing.settings import Entry, Settings, Value, normal, parsed
 from prompts_agent.emit.existing.shell import shell_entries
 from prompts_agent.errors import InputError
 from prompts_agent.workload.document import Document, read_document
 
-__all__ = ["read_settings"]
+__all__ = ["read_settings", "settings_of"]
 
 _MAX_BYTES = 1_000_000
 _TOML_KEY = re.compile(r"\s*([\w.-]+)\s*=")
@@ -25,17 +25,38 @@ def read_settings(path: Path) -> Settings:
 
     Raises `InputError` for a file that cannot be read or parsed.
     """
-    text = _text(path)
-    suffix = path.suffix.lower()
+    text, suffix = _text(path), path.suffix.lower()
     if suffix in (".yaml", ".yml"):
         entries = tuple(_yaml(read_document(path)))
         return Settings(file=str(path), form="yaml", entries=entries, text=text)
-    if suffix == ".py":
-        return Settings(file=str(path), form="python", entries=_python(path, text), text=text)
-    if suffix == ".toml":
-        return Settings(file=str(path), form="toml", entries=_toml(path, text), text=text)
-    entries, words = shell_entries(text)
-    return Settings(file=str(path), form="shell", entries=entries, words=words, text=text)
+    forms: dict[str, Literal["python", "toml"]] = {".py": "python", ".toml": "toml"}
+    return settings_of(text, forms.get(suffix, "shell"), str(path))
+
+
+def settings_of(
+    text: str, form: Literal["yaml", "shell", "python", "toml"], file: str = "config"
+) -> Settings:
+    """The settings of a text. YAML is read here as the flat mapping that an emitter writes.
+
+    Raises `InputError` for a text that cannot be parsed.
+    """
+    words: tuple[tuple[str, int], ...] = ()
+    if form == "python":
+        entries = _python(file, text)
+    elif form == "toml":
+        entries = _toml(file, text)
+    elif form == "yaml":
+        entries = tuple(_flat(text))
+    else:
+        entries, words = shell_entries(text)
+    return Settings(file=file, form=form, entries=entries, words=words, text=text)
+
+
+def _flat(text: str) -> Iterator[Entry]:
+    for line, row in enumerate(text.splitlines(), 1):
+        key, colon, value = row.partition(": ")
+        if colon and not row.startswith("#"):
+            yield Entry(key=normal(key), value=parsed(value.strip()), line=line, written=key)
 
 
 def _text(path: Path) -> str:
@@ -73,23 +94,23 @@ def _yaml(document: Document) -> Iterator[Entry]:
             yield Entry(key=normal(written), value=value, line=line, written=written)
 
 
-def _python(path: Path, text: str) -> tuple[Entry, ...]:
+def _python(file: str, text: str) -> tuple[Entry, ...]:
     try:
         return python_entries(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         raise InputError(
-            f"{path}:{line}" if line else str(path),
+            f"{file}:{line}" if line else file,
             rule="it is not Python",
             cure="Give a file that Python itself can import.",
         ) from error
 
 
-def _toml(path: Path, text: str) -> tuple[Entry, ...]:
+def _toml(file: str, text: str) -> tuple[Entry, ...]:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(str(path), rule=f"it is not TOML: {error}", cure="Mend it.") from error
+        raise InputError(file, rule=f"it is not TOML: {error}", cure="Mend it.") from error
     lines: dict[str, int] = {}
     for number, row in enumerate(text.splitlines(), 1):
         match = _TOML_KEY.match(row)

@@ -6,6 +6,7 @@ import math
 
 from prompts_agent.emit.existing.existing import Existing, Fault
 from prompts_agent.emit.existing.layout import Placed, devices_of, flat, global_batch_of, place
+from prompts_agent.emit.existing.precision import precision_of
 from prompts_agent.errors import HardwareError
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.hardware.topology import Topology
@@ -17,7 +18,7 @@ from prompts_agent.model.spec import ModelSpec
 from prompts_agent.record import Record
 from prompts_agent.units import format_bytes
 from prompts_agent.workload.search_space import search_space
-from prompts_agent.workload.workload import Constraints, Phase, Precision, Workload
+from prompts_agent.workload.workload import Constraints, Phase, Workload
 
 __all__ = ["Lint", "lint"]
 
@@ -182,7 +183,7 @@ def _job(
         phase=Phase.PRETRAIN if existing.training else Phase.DECODE,
         global_batch=batch or smallest,
         sequence=sequence or existing.sequence or _sequence(existing, model),
-        precision=_precision(existing),
+        precision=precision_of(existing),
         constraints=Constraints(
             expert_divides=layout.expert_divides, weights_over_context=layout.weights_over_context
         ),
@@ -194,24 +195,6 @@ def _sequence(existing: Existing, model: ModelSpec) -> int:
     """A server takes the model's longest; of a trainer nothing is known."""
     longest = model.max_sequence if not existing.training else None
     return longest or _ANY_SEQUENCE
-
-
-def _precision(existing: Existing) -> Precision:
-    """What the config says of its weights, else the usual.
-
-    A server's checkpoint may be quantised without a word in the config: the name then tells, and
-    the least that it can be is taken.
-    """
-    if existing.training:
-        weights = existing.weights or "fp32"
-        state = "bf16" if weights == "bf16" else "fp32"
-        return Precision(weights=weights, optimizer_state=state)
-    if existing.weights is not None:
-        return Precision(weights=existing.weights)
-    name = (existing.model or "").lower()
-    four = any(word in name for word in ("fp4", "int4", "4bit", "awq", "gptq", "gpt-oss"))
-    eight = any(word in name for word in ("fp8", "int8", "8bit", "w8a8", "deepseek", "kimi"))
-    return Precision(weights="fp4" if four else "fp8" if eight else "bf16")
 
 
 def _broken(

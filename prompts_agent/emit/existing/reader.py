@@ -39,6 +39,7 @@ class Taking:
     settings: Settings
     lines: dict[str, int] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
     unknown: list[Unknown] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     _taken: set[str] = field(default_factory=set)
@@ -50,6 +51,7 @@ class Taking:
         if found is not None:
             self.lines[role] = found.line
             self.written[role] = found.written
+            self.values[role] = str(found.value)
         return found
 
     def number(self, role: str, *keys: str, smallest: int = 1) -> int | None:
@@ -128,6 +130,8 @@ class Taking:
                 "file": self.settings.file,
                 "lines": self.lines,
                 "written": self.written,
+                "values": self.values,
+                "form": self.settings.form,
                 "unknown": tuple(sorted(self.unknown, key=lambda item: item.line)),
                 "faults": tuple(self.faults),
             }

@@ -153,12 +153,22 @@ def _checked(pen: Pen, proposal: Proposal) -> RenderableType:
     return Group(*lines)
 
 
+def _changed(pen: Pen, line: str) -> Text:
+    style = {"+": "green", "-": "red", "@": "dim"}.get(line[:1], "dim")
+    text = Text(pen.safe(line), no_wrap=True, overflow="ignore")
+    text.stylize(style if style and not line.startswith(("+++", "---")) else "dim")
+    return text
+
+
 def _config(pen: Pen, config: Config) -> RenderableType:
     """No frame around it, so that it can be copied. Lines are never wrapped."""
     lines = [
         Text(pen.safe(line), no_wrap=True, overflow="ignore") for line in config.text.splitlines()
     ]
     rows: list[RenderableType] = [heading(pen, f"Proposal 1 for {config.framework}"), *lines]
+    if config.diff is not None:
+        rows += [Text(), pen.text("In your config:", "bold")]
+        rows += [_changed(pen, line) for line in config.diff.splitlines()]
     if config.check_command is not None:
         rows += [Text(), pen.text("Check it before you run it:", "bold")]
         rows.append(Text(pen.safe(config.check_command), overflow="fold"))
