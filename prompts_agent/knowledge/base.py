@@ -87,7 +87,8 @@ class KnowledgeBase:
         by_id = {recipe.id: (place, recipe) for place, recipe in enumerate(self.recipes)}
         asked = words(query.words)
         # A copy of a recipe, in a team's directory under another id, would say the same again.
-        once = {by_id[key][1].body: key for key in reversed(ordered)}
+        said = {key: (by_id[key][1].title, by_id[key][1].body) for key in ordered}
+        once = {said[key]: key for key in reversed(ordered)}
         found = [item for item in ordered.items() if item[0] in once.values()][:k]
         evidence = []
         for key, score in found:
