@@ -26,7 +26,9 @@ ASKED = Query(findings=("straggler",), devices=64, phase="pretrain", chip="v5p")
 @pytest.fixture
 def team(tmp_path: Path) -> Path:
     text = (SOURCE / "straggler-is-not-sharding.md").read_text(encoding="utf-8")
-    ours = text.replace("id: straggler-is-not-sharding", "id: our-rack-seven")
+    ours = text.replace("id: straggler-is-not-sharding", "id: our-rack-seven").replace(
+        "\ntitle: ", "\ntitle: In rack seven, "
+    )
     (tmp_path / "our-rack-seven.md").write_text(ours, encoding="utf-8")
     return tmp_path
 
