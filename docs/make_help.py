@@ -27,6 +27,7 @@ COMMANDS = (
     ("kb", "build"),
     ("kb", "evaluate"),
     ("kb", "add"),
+    ("kb", "show"),
     ("workloads",),
     ("workloads", "check"),
 )

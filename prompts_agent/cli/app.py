@@ -100,6 +100,7 @@ kb.command("check")(knowledge.check)
 kb.command("build")(knowledge.build)
 kb.command("evaluate")(knowledge.evaluate)
 kb.command("add")(knowledge.add)
+kb.command("show")(knowledge.show)
 app.add_typer(kb, name="kb")
 
 files = typer.Typer(help="Workload files.", no_args_is_help=True, rich_markup_mode=None)

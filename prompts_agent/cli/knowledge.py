@@ -11,7 +11,7 @@ from prompts_agent.cli import options
 from prompts_agent.cli.compare import Followed, FollowedRank, JobFile, learnt
 from prompts_agent.cli.problems import Fault, finish
 
-__all__ = ["add", "build", "check", "evaluate"]
+__all__ = ["add", "build", "check", "evaluate", "show"]
 
 
 def check(
@@ -88,6 +88,22 @@ def evaluate(
     parts = dict.fromkeys(question.part for question in asked)
     found = {part: score([q for q in asked if q.part == part], recipes) for part in parts}
     write_result(render(found | {"all": score(asked, recipes)}), None, force=False)
+
+
+def show(
+    recipe: Annotated[str, typer.Argument(metavar="ID", help="What a report cites as [r:ID].")],
+    kb_path: options.KbPath = None,
+    kb: options.Kb = None,
+) -> None:
+    """A recipe: when it applies, what to change, why it works, and its sources."""
+    from prompts_agent.cli.output import write_result
+    from prompts_agent.knowledge.library import find_recipe
+    from prompts_agent.knowledge.recipe_text import recipe_text
+    from prompts_agent.knowledge.retrieve import open_base
+
+    with open_base(kb_path, kb) as base:
+        found = find_recipe(recipe.removeprefix("r:"), base.recipes)
+    write_result(recipe_text(found), None, force=False)
 
 
 def add(

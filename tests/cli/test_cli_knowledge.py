@@ -48,3 +48,14 @@ def test_retrieval_is_scored_on_questions(tmp_path: Path) -> None:
     # One question, one wanted recipe, whose own finding is asked for: it comes first.
     (line,) = [x for x in done.stdout.splitlines() if x.startswith("all") and "filter+fused" in x]
     assert line.split() == ["all", "1", "filter+fused", "1.000", "1.000", "1.000"]
+
+
+def test_what_a_report_cites_can_be_read() -> None:
+    for name in ("wrap-the-ring", "r:wrap-the-ring"):
+        done = CliRunner().invoke(app, ["kb", "show", name])
+        assert done.exit_code == 0, done.output
+        assert done.stdout.startswith("---\nid: wrap-the-ring\n")
+        assert "## Why it works" in done.stdout
+    wrong = CliRunner().invoke(app, ["kb", "show", "wrap-the-rings"])
+    assert wrong.exit_code == 2
+    assert "wrap-the-ring" in wrong.stderr

@@ -115,6 +115,14 @@ def _go_on(pen: Pen, report: Report) -> RenderableType | None:
                 pen.text("prompts doctor TRACE", "bold"), " says what a trace holds and lacks."
             )
         )
+    if report.proposals and report.profile is not None and not report.profile.structure_only:
+        rows.append(
+            pen.join(
+                "Once it ran, ",
+                pen.text("prompts compare report.json NEW_TRACE --proposal report.json", "bold"),
+                " says what it brought and how far the prediction was off.",
+            )
+        )
     if not rows:
         return None
     return Group(heading(pen, "How to go on"), indented(bullets(pen, rows)))
