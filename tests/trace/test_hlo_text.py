@@ -218,3 +218,17 @@ def test_a_done_is_its_start() -> None:
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(WrongFormatError, match="HloModule"):
         read_hlo_text(text)
+
+
+def test_a_mesh_with_a_device_order_of_its_own() -> None:
+    # As XLA 0.10 prints an all-gather over fsdp 4 of a (data 2, fsdp 4) mesh whose data axis is
+    # outermost: mesh position (fsdp, data) holds device 4 × data + fsdp.
+    text = (
+        "%all-gather = f32[64,128]{1,0} all-gather(%param), channel_id=1, "
+        "replica_groups=mesh['axis_0'=4,'axis_1'=1,'axis_2'=2], device_ids=([2,4]T(1,0)) "
+        "{'axis_0'}, dimensions={0}, use_global_device_ids=true"
+    )
+    found = parse_instruction(text, {})
+    assert found is not None
+    assert found.groups is not None
+    assert found.groups.groups == ((0, 1, 2, 3), (4, 5, 6, 7))

@@ -136,6 +136,7 @@ def pair_groups(pairs: Iterable[tuple[int, int]]) -> Groups:
 # ---- text
 
 _IOTA = re.compile(r"\[(\d+(?:,\d+)*)\]<=\[(\d+(?:,\d+)*)\](?:T\((\d+(?:,\d+)*)\))?")
+_ORDER = re.compile(r"\[(\d+(?:,\d+)*)\](?:<=\[(\d+(?:,\d+)*)\])?(?:T\((\d+(?:,\d+)*)\))?")
 _LIST = re.compile(r"\{([\d,\s]*)\}")
 _MESH = re.compile(r"@?mesh\s*\[(?P<sizes>[^\]]*)\](?P<order>[^{]*)\{(?P<axes>[^}]*)\}")
 _MESH_AXIS = re.compile(r"['\"]?([^'\"=,\s]+)['\"]?\s*=\s*(\d+)")
@@ -171,8 +172,9 @@ def _parse_mesh(match: re.Match[str]) -> DeviceGroups:
     axes: list[tuple[int, tuple[int, int] | None]] = []
     for name, pre, size in _AXIS_REF.findall(match["axes"]):
         axes.append((names.index(name), (int(pre), int(size)) if pre else None))
-    iota = _IOTA.search(match["order"].replace(" ", ""))
-    devices = iota_order(_numbers(iota[2]), _numbers(iota[3])) if iota else None
+    # `[8]<=[2,4]T(1,0)` or, where the mesh has the shape, `([2,4]T(1,0))`.
+    iota = _ORDER.search(match["order"].replace(" ", ""))
+    devices = iota_order(_numbers(iota[2] or iota[1]), _numbers(iota[3])) if iota else None
     spanned = tuple(names[axis] for axis, _ in axes)
     groups = mesh_groups([size for _, size in mesh], axes, devices)
     return DeviceGroups(groups, spanned, mesh, tuple(devices) if devices else None)

@@ -129,7 +129,8 @@ def _attributes(text: str, position: int) -> dict[str, str]:
     last = ""
     for part in _top_level(text[position:].lstrip(", ")):
         key = _ATTRIBUTE.match(part)
-        if key:
+        # A mesh's device order stands between its sizes and its axes: it is no attribute.
+        if key and not (key[1] == "device_ids" and last == "replica_groups"):
             last = key[1]
             parts[last] = part[key.end() :]
         elif last:
