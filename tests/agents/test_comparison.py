@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_build import layout, workload
+from agents_build import layout, profile, steps, workload
 from compare_build import write_trace
+from hypothesis import given as hypothesis_given
+from hypothesis import settings
+from hypothesis import strategies as st
 
-from prompts_agent.agents.comparison.compare import compare_traces
+from prompts_agent.agents.comparison.compare import compare, compare_traces
 from prompts_agent.agents.comparison.comparison import Comparison
 from prompts_agent.agents.comparison.outcome import planned_job
-from prompts_agent.agents.comparison.side import Given
+from prompts_agent.agents.comparison.side import Given, side_of
 from prompts_agent.agents.graph import run_diagnosis
 from prompts_agent.agents.report import (
     Baseline,
@@ -27,6 +30,9 @@ from prompts_agent.errors import InputError, NotDiagnosableError
 from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.report.comparison.console import comparison_text
+from prompts_agent.report.comparison.markdown import comparison_markdown
+from prompts_agent.trace.profile import Breakdown
 
 US = 1e-6
 
@@ -243,3 +249,38 @@ def test_a_profile_that_was_stored_stands_for_its_trace(before: Path, tmp_path: 
     assert stored.profile is not None
     one = Given(request=DiagnoseRequest(), profile=stored.profile, trace=stored.trace)
     assert compare_traces(one, given(after(tmp_path))) == compared(before, after(tmp_path))
+
+
+part = st.none() | st.floats(0.0, 10.0)
+
+
+@settings(max_examples=40, deadline=None)
+@hypothesis_given(
+    parts=st.lists(part, min_size=10, max_size=10), steps_s=st.tuples(*[st.floats(1e-6, 1e3)] * 2)
+)
+def test_whatever_was_measured_the_changes_are_differences(
+    parts: list[float | None], steps_s: tuple[float, float]
+) -> None:
+    names = ("compute_s", "exposed_collective_s", "host_transfer_s", "input_s", "idle_s")
+    sides = [
+        side_of(
+            Given(
+                request=DiagnoseRequest(),
+                profile=profile(
+                    step=steps(period_s=step_s),
+                    breakdown=Breakdown(**dict(zip(names, some, strict=True))),
+                ),
+            ),
+            "X",
+        )
+        for step_s, some in zip(steps_s, (parts[:5], parts[5:]), strict=True)
+    ]
+    found = compare(*sides)
+    assert Comparison.model_validate_json(found.model_dump_json()) == found
+    for item in (*found.parts, *found.findings, found.step):
+        if item.before_s is None or item.after_s is None:
+            assert item.change_s is None
+        else:
+            assert item.change_s == item.after_s - item.before_s
+    assert comparison_text(found).endswith("\n")
+    assert comparison_markdown(found).count("| step |") == 1

@@ -154,9 +154,10 @@ def _prediction(told: Told) -> list[str]:
         return []
     within = {True: ", inside", False: ", outside", None: ""}[outcome.inside]
     bounds = f"{within} its 90% interval" if within else ""
+    tried = "" if told.found.direction == "faster" else ", for the way it was tried"
     return [
         "",
-        f"The estimate had said {outcome.predicted_gain:.2f}×; measured was "
+        f"The estimate had said {outcome.predicted_gain:.2f}×{tried}; measured was "
         f"{100 * abs(outcome.gain_error):.0f}% {'more' if outcome.gain_error >= 0 else 'less'}"
         f"{bounds}.",
     ]
