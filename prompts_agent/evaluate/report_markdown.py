@@ -70,8 +70,9 @@ def _notes() -> tuple[str, ...]:
         else "tpe: left out, optuna is not installed (`pip install prompts-agent[evaluate]`).",
         "no calibration: data-sheet figures, nothing overlaps, no latencies and margins.",
         "no placement: every axis lies in one fast domain.",
-        "recipes and the compiler take no part: recipes give reasons and change no rank; proposals "
-        "are estimated here and never compiled.",
+        "recipes decide near ties: of layouts whose costs are within 2%, the one that principles "
+        "lead to. Proposals are not ranked so: recipes give reasons and change no rank.",
+        "The compiler takes no part: proposals are estimated here and never compiled.",
         "40% of peak FLOP/s: 6 × active parameters × tokens at the utilisation of a good dense run "
         "(38 to 43%: arXiv 2407.21783, table 4).",
         "16 bytes a parameter: weights, gradients and optimizer state (arXiv 1910.02054), weights "
