@@ -32,7 +32,7 @@ from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.report.comparison.console import comparison_text
 from prompts_agent.report.comparison.markdown import comparison_markdown
-from prompts_agent.trace.profile import Breakdown
+from prompts_agent.trace.profile import Breakdown, TraceFile
 
 US = 1e-6
 
@@ -188,6 +188,14 @@ def test_how_far_the_prediction_was_off(before: Path, tmp_path: Path) -> None:
     outside = compared(before, after(tmp_path), report=report(speedup_high=1.2)).outcome
     assert outside is not None
     assert outside.inside is False
+
+
+def test_a_report_of_another_trace_is_said(before: Path, tmp_path: Path) -> None:
+    other = TraceFile(sha256="0" * 64, format="xspace", files=1, size_bytes=1)
+    found = compared(before, after(tmp_path), report=report().model_copy(update={"trace": other}))
+    assert any("another trace than BEFORE" in text for text in found.caveats)
+    assert found.outcome is not None
+    assert found.outcome.not_scored is None
 
 
 def test_a_prediction_of_another_mesh_is_not_scored(before: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from prompts_agent.knowledge.base import OWN_CASES, KnowledgeBase
 from prompts_agent.knowledge.check import check
 from prompts_agent.knowledge.library import load_recipes, together
 from prompts_agent.knowledge.query import Query
+from prompts_agent.knowledge.recipe import Recipe
 from prompts_agent.knowledge.recipe_file import parse_recipe
 from prompts_agent.knowledge.recipe_text import add_recipe, recipe_text, team_folder
 from prompts_agent.resources import data_directory
@@ -108,3 +110,19 @@ def test_a_copy_under_another_id_is_not_returned_twice() -> None:
     copies = (make_recipe(id="one"), make_recipe(id="two"), make_recipe(id="three", body=OTHER))
     with KnowledgeBase(copies) as base:
         assert [item.recipe_id for item in base.retrieve(asked)] == ["one", "three"]
+
+
+def test_of_eight_at_once_one_writes(tmp_path: Path) -> None:
+    versions = [make_recipe(id="ours", title=f"Version {n}", **HERE) for n in range(8)]
+
+    def add(recipe: Recipe) -> bool:
+        try:
+            return add_recipe(recipe, tmp_path).is_file()
+        except RecipeError:
+            return False
+
+    with ThreadPoolExecutor(8) as pool:
+        written = list(pool.map(add, versions))
+    assert sum(written) == 1
+    assert load_recipes(tmp_path) == (versions[written.index(True)],)
+    assert [path.name for path in tmp_path.iterdir()] == ["ours.md"]

@@ -63,7 +63,7 @@ def compare(
         outcome=None
         if report is None or followed_one is None
         else outcome(report, followed_one, before, after, alike=alike, gain=gain),
-        caveats=_caveats(before, after, found),
+        caveats=(*_caveats(before, after, found), *_other_trace(report, before)),
     )
 
 
@@ -129,3 +129,11 @@ def _caveats(before: Side, after: Side, found: tuple[Likeness, ...]) -> tuple[st
     if unknown_mesh and before.mesh_text != after.mesh_text:
         said.append("What the mesh's axes mean is not known of both runs: no changes are listed.")
     return tuple(said)
+
+
+def _other_trace(report: Report | None, before: Side) -> tuple[str, ...]:
+    """A prediction is a ratio to what the report read, which may have been another run."""
+    read = report.trace if report is not None else None
+    if read is None or before.trace is None or read.sha256 == before.trace.sha256:
+        return ()
+    return ("The report was made from another trace than BEFORE, so today's step may differ.",)
