@@ -29,7 +29,7 @@ from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.trace.profile import Breakdown, CollectiveKind, MeshAxisUse, Profile
-from prompts_agent.workload.workload import Objective
+from prompts_agent.workload.workload import Objective, Phase
 
 FLAGS = DiagnoseRequest(model="llama3.1-8b", target="v5e:4x4", global_batch=32, sequence=2048)
 RECALLED = Retrieved(
@@ -388,7 +388,9 @@ def test_every_id_resolves_whatever_was_measured(
 
 
 def test_layouts_of_serving_are_planned_too() -> None:
-    report = run_plan(FLAGS.model_copy(update={"phase": "decode", "objective": Objective.LATENCY}))
+    report = run_plan(
+        FLAGS.model_copy(update={"phase": Phase.DECODE, "objective": Objective.LATENCY})
+    )
     resolved(report)
     assert report.proposals
     assert isinstance(report.proposals[0].layout, Layout)
