@@ -64,8 +64,12 @@ def build(
         return
     from prompts_agent.knowledge.library import load_recipes
     from prompts_agent.knowledge.store import build as build_index
+    from prompts_agent.resources import data_directory
 
-    place = build_index(load_recipes(extra=kb_path), directory)
+    shipped, pool = load_recipes(data_directory("knowledge_base")), load_recipes(extra=kb_path)
+    place = build_index(shipped, directory)
+    if pool != shipped:  # a team's recipes are indexed for its own runs, and for no server
+        build_index(pool, directory, for_server=False)
     write_result(f"{place}\n", None, force=False)
 
 

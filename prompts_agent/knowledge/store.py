@@ -60,9 +60,15 @@ def store_path(recipes: Sequence[Recipe], root: Path | None = None) -> Path:
 
 
 def build(
-    recipes: Sequence[Recipe], root: Path | None = None, *, wait_s: float = LOCK_WAIT_S
+    recipes: Sequence[Recipe],
+    root: Path | None = None,
+    *,
+    wait_s: float = LOCK_WAIT_S,
+    for_server: bool = True,
 ) -> Path:
     """Builds the index of `recipes` below `root` unless it is there; its directory.
+
+    Without `for_server` it holds no Chroma files: what runs read, and no server can serve.
 
     Raises `OutputError` where the directory cannot be written or another build holds the lock for
     longer than `wait_s`, `RecipeError` where there is nothing to index.
@@ -78,7 +84,7 @@ def build(
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.parent / "build.lock", timeout=wait_s):
             if stored_vectors(recipes, root) is None:
-                _build(tuple(recipes), target)
+                _build(tuple(recipes), target, for_server=for_server)
     except Timeout:
         raise OutputError(
             f"lock {target.parent / 'build.lock'}",
@@ -122,7 +128,7 @@ def stored_vectors(
     return picked
 
 
-def _build(recipes: tuple[Recipe, ...], target: Path) -> None:
+def _build(recipes: tuple[Recipe, ...], target: Path, *, for_server: bool) -> None:
     import numpy as np
 
     from prompts_agent.knowledge.embed import EMBEDDER, embed
@@ -130,7 +136,8 @@ def _build(recipes: tuple[Recipe, ...], target: Path) -> None:
     vectors = embed([document(recipe) for recipe in recipes])
     work = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
     try:
-        _build_chroma(recipes, vectors, work / _CHROMA)
+        if for_server:
+            _build_chroma(recipes, vectors, work / _CHROMA)
         np.savez(work / _VECTORS, ids=np.array([r.id for r in recipes]), vectors=vectors)
         manifest = {
             "format": _FORMAT,

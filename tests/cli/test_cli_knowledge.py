@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from recipe_build import make_recipe
 from typer.testing import CliRunner
 
 from prompts_agent.cli.app import app
+from prompts_agent.knowledge.library import load_recipes
+from prompts_agent.knowledge.recipe_text import add_recipe
+from prompts_agent.knowledge.store import store_path
 
 REPO = Path(__file__).parents[2]
 QUESTIONS = """
@@ -38,6 +42,21 @@ def test_the_index_is_built_once_and_its_place_printed(tmp_path: Path) -> None:
     assert (place / "chroma").is_dir()
     again = CliRunner().invoke(app, ["kb", "build", "--cache", str(tmp_path)])
     assert again.stdout == first.stdout
+
+
+def test_a_teams_recipes_are_indexed_and_in_no_file_for_a_server(tmp_path: Path) -> None:
+    team, cache = tmp_path / "team", tmp_path / "cache"
+    recipe = make_recipe(id="our-secret", costs="Known to nobody else.")
+    add_recipe(recipe, team)
+    done = CliRunner().invoke(app, ["kb", "build", "--cache", str(cache), "--kb-path", str(team)])
+    assert done.exit_code == 0, done.output
+    served = Path(done.stdout.strip())
+    assert store_path(load_recipes(), cache) == served
+    own = store_path(load_recipes(extra=team), cache)
+    assert sorted(path.name for path in own.iterdir()) == ["manifest.json", "vectors.npz"]
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    assert not any(b"Known to nobody" in path.read_bytes() for path in files)
+    assert not any(b"our-secret" in p.read_bytes() for p in served.rglob("*") if p.is_file())
 
 
 def test_retrieval_is_scored_on_questions(tmp_path: Path) -> None:
