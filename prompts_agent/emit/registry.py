@@ -57,8 +57,6 @@ def constraints_of(framework: str | None, baseline: Layout | None = None) -> Con
     used, names = baseline.mesh.used(), set(space.model_fields_set)
     if not set(used) <= set(space.axes):
         names -= {"axes", "weights_over_context"}
-    if any(used.get(axis, 1) > limit for axis, limit in space.max_degree.items()):
-        names -= {"max_degree"}
     return Constraints(**{name: getattr(space, name) for name in names})
 
 

@@ -40,6 +40,7 @@ def search_space(workload: Workload) -> Space:
         sequence_parallel=constraints.sequence_parallel or (False, True),
         weights_over_context=constraints.weights_over_context,
         expert_divides=constraints.expert_divides,
+        zero_stage=constraints.zero_stage,
         microbatches=constraints.microbatches,
         virtual_stages=constraints.virtual_stages,
         attention_data=constraints.attention_data,

@@ -94,6 +94,8 @@ class Constraints(Record):
     """Empty: both."""
     weights_over_context: bool = True
     expert_divides: bool = False
+    zero_stage: int = Field(default=1, ge=0, le=1)
+    """What data shards: 1 the optimizer's state, 0 nothing."""
     microbatches: tuple[int, ...] = ()
     virtual_stages: tuple[int, ...] = ()
     attention_data: tuple[int, ...] = ()

@@ -74,7 +74,8 @@ def test_formats() -> None:
 def test_framework_writes_the_configs() -> None:
     text = run("diagnose", "a.pb", "-f", "json", "--framework", "maxtext").stdout
     configs = [p["config"] for p in json.loads(text)["proposals"]]
-    assert {config["framework"] for config in configs} == {"maxtext"}
+    # The stored third one, data beside fsdp with ZeRO-1, is none that MaxText takes.
+    assert [config and config["framework"] for config in configs] == ["maxtext", "maxtext", None]
 
 
 @pytest.mark.usefixtures("requests")

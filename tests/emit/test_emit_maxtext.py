@@ -26,7 +26,9 @@ def settings(of: Layout, **facts: Any) -> dict[str, Any]:
 
 
 def test_every_axis_exactly_once() -> None:
-    found = settings(layout(data={"dcn": 2}, fsdp=4, tensor=2), hardware="2*v5e:2x4")
+    found = settings(
+        layout({"zero_stage": 0}, data={"dcn": 2}, fsdp=4, tensor=2), hardware="2*v5e:2x4"
+    )
     sizes = {name: value for name, value in found.items() if name.endswith("_parallelism")}
     assert sizes == {
         f"{part}_{axis}_parallelism": {
@@ -70,12 +72,14 @@ def test_pipeline_counts_microbatches_and_layers() -> None:
 
 
 def test_zero_shards_the_optimizer_over_data_only_where_there_is_data() -> None:
-    assert settings(layout(data=2, fsdp=4))["shard_optimizer_over_data"] is True
+    assert settings(layout(data=2, tensor=4))["shard_optimizer_over_data"] is True
     assert settings(layout(fsdp=8))["shard_optimizer_over_data"] is False
 
 
 def test_check_command_compiles_for_the_topology() -> None:
-    command = emit(layout(data={"dcn": 2}, fsdp=8), job(hardware="2*v5e:2x4"), "maxtext")
+    command = emit(
+        layout({"zero_stage": 0}, data={"dcn": 2}, fsdp=8), job(hardware="2*v5e:2x4"), "maxtext"
+    )
     assert command.check_command is not None
     assert "train_compile" in command.check_command
     assert "compile_topology=v5e-8 compile_topology_num_slices=2" in command.check_command
@@ -93,6 +97,7 @@ def test_v5p_is_named_by_cores() -> None:
     ("of", "facts", "words"),
     [
         (layout({"remat": Remat.NONE}, fsdp=8), {}, "remat none"),
+        (layout(data=2, fsdp=4), {}, "excludes fsdp"),
         (layout({"weights_over_context": False}, context=8), {}, "logical_axis_rules"),
         (layout({"expert_divides": True}, tensor=8, expert=8), {"model": MOE}, "expert 8"),
         (layout({"attention_data": 2}, tensor=8), {}, "attention_data 2"),

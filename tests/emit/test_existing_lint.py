@@ -65,7 +65,16 @@ def test_real_layouts_are_clean(tmp_path: Path, framework: str, target: str) -> 
             None,
             {"no_effect": 4},
         ),
-        # 32 layers in 3 stages; 128 sequences over 2 replicas of 24 devices.
+        (
+            "maxtext",
+            (
+                "ici_fsdp_parallelism: -1",
+                "ici_fsdp_parallelism: 8\nshard_optimizer_over_data: true",
+            ),
+            "2*v5p:2x4x4",
+            {"zero_with_fsdp": 5},
+        ),
+        # 32 layers in 64 stages.
         (
             "megatron",
             ("--pipeline-model-parallel-size 2", "--pipeline-model-parallel-size 64"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from prompts_agent.agents.report import Config
 from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import Framework, global_batch
+from prompts_agent.emit.server import batch_limit
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout, Remat
 from prompts_agent.layout.mesh import Axis, AxisSize
@@ -74,7 +75,7 @@ def write(layout: Layout, facts: JobFacts) -> Config:
             "",
             *_specs(specs),
             "",
-            *_knobs(layout, training=training),
+            *_knobs(layout, facts),
         ]
     )
     return Config(
@@ -166,9 +167,10 @@ def _specs(specs: dict[str, Spec]) -> list[str]:
     ]
 
 
-def _knobs(layout: Layout, *, training: bool) -> list[str]:
-    if not training:
-        return [f"BATCH_LIMIT = {layout.batch_limit}  # sequences that decode on one replica"]
+def _knobs(layout: Layout, facts: JobFacts) -> list[str]:
+    if not facts.phase.is_training:
+        limit = batch_limit(layout, facts)
+        return [f"BATCH_LIMIT = {limit}  # sequences that decode on one replica"]
     return [
         f"GLOBAL_BATCH = {global_batch(layout)}  # sequences per optimizer step",
         f"GRADIENT_ACCUMULATION = {layout.gradient_accumulation}"

@@ -62,6 +62,13 @@ def _refuse(layout: Layout, facts: JobFacts) -> None:
             rule="its RematPolicy has no value that keeps every activation",
             cure="Plan with `remat: [minimal, full, offload]` in the workload's constraints.",
         )
+    if _zero(layout) and layout.mesh.size(Axis.FSDP) > 1:
+        raise LayoutError(
+            f"data {layout.mesh.size(Axis.DATA)} that shards the optimizer beside fsdp "
+            f"{layout.mesh.size(Axis.FSDP)}, for MaxText",
+            rule="its shard_optimizer_over_data excludes fsdp, so replicas hold more than planned",
+            cure="Plan with `zero_stage: 0` in the workload's constraints, or with --framework.",
+        )
     if layout.mesh.size(Axis.CONTEXT) > 1 and not layout.weights_over_context:
         raise LayoutError(
             f"context {layout.mesh.size(Axis.CONTEXT)} with whole weights, for MaxText",
@@ -144,5 +151,5 @@ FRAMEWORK = Framework(
     since="0.2.5",
     source="src/maxtext/configs/types.py and src/maxtext/configs/base.yml",
     write=write,
-    constraints=Constraints(remat=tuple(REMAT)),
+    constraints=Constraints(remat=tuple(REMAT), zero_stage=0),
 )

@@ -103,7 +103,7 @@ def _refuse(layout: Layout, facts: JobFacts) -> None:
         raise LayoutError(
             f"data {mesh.size(Axis.DATA)} that shards the optimizer, for torchtitan",
             rule="its replicas hold the whole optimizer state, which may not fit",
-            cure="Plan with `max_degree: {data: 1}` in the workload's constraints.",
+            cure="Plan with `zero_stage: 0` in the workload's constraints, or with --framework.",
         )
     _refuse_experts(layout)
     refuse_placement("torchtitan", layout, RANK_ORDER)
@@ -208,7 +208,7 @@ FRAMEWORK = Framework(
     write=write,
     constraints=Constraints(
         remat=tuple(REMAT),
-        max_degree={Axis.DATA: 1},
+        zero_stage=0,
         expert_divides=True,
         weights_over_context=True,
     ),

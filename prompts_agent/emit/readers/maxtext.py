@@ -40,6 +40,7 @@ def read(settings: Settings) -> Existing:
     take = Taking(settings)
     sizes = {part: _sizes(take, part) for part in ("ici", "dcn")}
     _traps(take)
+    _zero(take, fsdp=max(sizes[part][Axis.FSDP] for part in sizes))
     stages = max(abs(sizes[part][Axis.PIPELINE]) for part in ("ici", "dcn"))
     return take.existing(
         framework="maxtext",
@@ -123,6 +124,17 @@ def _traps(take: Taking) -> None:
                 "effect",
                 f"Write {part}_context_parallelism to cut the sequence.",
             )
+
+
+def _zero(take: Taking, *, fsdp: int) -> None:
+    """`MaxTextConfig` refuses the two together (`src/maxtext/configs/types.py`)."""
+    if fsdp > 1 and take.switch("zero_stage", "shard_optimizer_over_data"):
+        take.fault(
+            "zero_stage",
+            "zero_with_fsdp",
+            f"shard_optimizer_over_data beside fsdp {fsdp}: MaxText refuses the two together",
+            "Write false: fsdp shards the optimizer already.",
+        )
 
 
 def _unknown(take: Taking) -> tuple[object, ...]:
