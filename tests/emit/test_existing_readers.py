@@ -48,6 +48,24 @@ def test_maxtext(tmp_path: Path) -> None:
     assert found.lines["data"] == 6
 
 
+def test_maxtexts_sizes_in_two_parts(tmp_path: Path) -> None:
+    path = tmp_path / "128b.sh"
+    path.write_text(
+        "python3 -m maxtext.trainers.pre_train.train base.yml \\\n"
+        "  ici_fsdp_parallelism=4 ici_fsdp_transpose_parallelism=2 ici_tensor_parallelism=8"
+    )
+    found = read_config(path)
+    assert (found.ici[Axis.FSDP], found.ici[Axis.TENSOR]) == (8, 8)
+    assert found.lines["tensor"] == 2
+
+
+def test_rules_of_ones_own_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "train.yml"
+    path.write_text("ici_fsdp_parallelism: 8\nlogical_axis_rules: [['embed', ['fsdp']]]\n")
+    (unknown,) = read_config(path).unknown
+    assert (unknown.line, unknown.key, unknown.value) == (2, "logical_axis_rules", "a list")
+
+
 def test_megatron(tmp_path: Path) -> None:
     found = read(tmp_path, "megatron")
     layout = on(found, "h100:2x8")

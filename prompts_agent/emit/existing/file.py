@@ -89,8 +89,10 @@ def _yaml(document: Document) -> Iterator[Entry]:
         value: Any = document.value
         for part in path:
             value = value[part]
-        if value is None or isinstance(value, bool | int | float | str):
-            written = path[-1]
+        written = path[-1]
+        if isinstance(value, list):
+            yield Entry(key=normal(written), value="a list", line=line, written=written)
+        elif not isinstance(value, dict):
             yield Entry(key=normal(written), value=value, line=line, written=written)
 
 

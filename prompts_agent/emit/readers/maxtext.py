@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from prompts_agent.emit.existing.existing import Existing
@@ -13,8 +14,8 @@ __all__ = ["READER"]
 
 AXES = {
     Axis.PIPELINE: ("pipeline",),
-    Axis.DATA: ("data",),
-    Axis.FSDP: ("fsdp",),
+    Axis.DATA: ("data", "diloco"),
+    Axis.FSDP: ("fsdp", "fsdp_transpose"),
     Axis.EXPERT: ("expert",),
     Axis.CONTEXT: ("context",),
     Axis.TENSOR: ("tensor", "tensor_sequence"),
@@ -67,8 +68,10 @@ def _sizes(take: Taking, part: str) -> dict[Axis, int]:
         given = [size for size in sizes if size not in (None, 1)]
         written = take.settings.find(*keys)
         default = DEFAULTS.get((part, axis), 1)
-        found[axis] = given[0] if given and given[0] else 1 if written else default
-        if len(given) > 1:
+        found[axis] = _product([size for size in given if size]) if given else default
+        if written is not None and not given:
+            found[axis] = 1
+        if len(given) > 1 and axis is Axis.TENSOR:
             take.fault(
                 f"{part}.{axis}",
                 "two_tensor_axes",
@@ -81,6 +84,11 @@ def _sizes(take: Taking, part: str) -> dict[Axis, int]:
                 take.lines[axis.value] = written.line
                 take.written[axis.value] = written.written
     return found
+
+
+def _product(sizes: list[int]) -> int:
+    """Of both parts of an axis; open where one of them is."""
+    return -1 if -1 in sizes else math.prod(sizes)
 
 
 def _knobs(take: Taking, *, stages: int) -> dict[str, Any]:
