@@ -9,6 +9,7 @@ from emit_build import DENSE, MOE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from prompts_agent.emit.existing.check import check_config
 from prompts_agent.emit.existing.guess import read_config
 from prompts_agent.emit.existing.layout import place
 from prompts_agent.emit.existing.shell import shell_entries
@@ -150,9 +151,27 @@ def test_any_text_is_read_as_shell(text: str) -> None:
     assert all(1 <= line <= last for _, line in words)
 
 
-@given(
-    st.lists(st.sampled_from(["--a", "-tp", "1", "$X", "'", '"', "\\\n", "\n", "(", "X=2", "#"]))
-)
+def test_variables_that_double_themselves_stay_small() -> None:
+    text = "X=ab\n" + "X=$X$X\n" * 200 + "run --a $X\n"
+    (entry,) = shell_entries(text)[0]
+    assert len(str(entry.value)) <= 10_000
+
+
+@pytest.mark.parametrize("size", ["0", "-5", "99999999999999999", "10000000", "1e400", "4.5"])
+@pytest.mark.parametrize("target", [None, "h100:1x8"])
+def test_absurd_sizes_are_faults_or_unknown(tmp_path: Path, size: str, target: str | None) -> None:
+    path = tmp_path / "run.sh"
+    keys = ("tensor-model", "pipeline-model", "context", "expert-model")
+    flags = " ".join(f"--{key}-parallel-size {size}" for key in keys)
+    path.write_text(f"python pretrain_gpt.py {flags} --global-batch-size {size}\n")
+    result = check_config(path, target=target, model="llama3.1-8b")
+    assert not result.clean or any("not a number" in text for text in result.unchecked)
+
+
+SHELL = ("--a", "-tp", "1", "$X", "'", '"', "\\\n", "\n", "(", "X=2", "#", "$((X*2))")
+
+
+@given(st.lists(st.sampled_from(SHELL)))
 def test_any_mix_of_shells_own_characters_is_read(parts: list[str]) -> None:
     entries, _ = shell_entries(" ".join(parts))
     assert all(entry.key in ("a", "tp") for entry in entries)

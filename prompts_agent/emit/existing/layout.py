@@ -17,6 +17,8 @@ from prompts_agent.workload.workload import Constraints, Phase, Precision
 
 __all__ = ["Placed", "devices_of", "flat", "global_batch_of", "place"]
 
+_MOST_DEVICES = 1 << 24
+
 
 class Placed(Record):
     """The layout on its hardware, with a sentence for each knob that had to be assumed."""
@@ -60,6 +62,9 @@ def place(
     A batch that nobody gives is one pass of the smallest, which is what `assumptions` then says.
     """
     sizes, fault = _sizes(existing, topology)
+    if fault is None and math.prod(abs(n) for n in existing.ici.values()) > _MOST_DEVICES:
+        text = f"the degrees multiply to more than {_MOST_DEVICES} devices"
+        fault = Fault(line=existing.line(*existing.ici), rule="size", text=text, cure="Mend one.")
     if fault is not None:
         return Placed(faults=(fault,))
     knobs = existing.knobs | _chunks(existing, sizes, model)

@@ -11,6 +11,9 @@ from prompts_agent.emit.existing.settings import Entry, Settings
 
 __all__ = ["Reader", "Taking"]
 
+_LARGEST = 10_000_000
+"""More than any degree, batch, vocabulary or sequence of a real job."""
+
 _IDLE = (1, -1, 0, False, None, "", "null")
 """Values of a key that switch nothing on."""
 
@@ -65,8 +68,9 @@ class Taking:
         if isinstance(value, bool) or not isinstance(value, int):
             self.not_understood(found, "not a number that the file itself gives")
             return None
-        if value < smallest or value == 0:
-            self.fault(role, "size", f"{found.written} is {value}", "Write 1 or more.")
+        if not smallest <= value <= _LARGEST or value == 0:
+            cure = f"Write a number from 1 to {_LARGEST}."
+            self.fault(role, "size", f"{found.written} is {value}", cure)
             return None
         return value
 

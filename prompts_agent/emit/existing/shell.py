@@ -18,6 +18,7 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
 _PRODUCT = re.compile(r"\$\(\(([\w$\{\}*+/\s-]{1,100})\)\)")
 _FLAG = re.compile(r"--[A-Za-z][\w.-]*(=.*)?|-[a-z]{2,4}", re.DOTALL)
 _NUMBER = re.compile(r"-\d")
+_LONGEST = 10_000
 _BREAKS = "\n;|&()"
 
 
@@ -97,7 +98,9 @@ def _filled(word: str, variables: dict[str, str]) -> str:
         # Flags in a variable were read where it was set, and have their lines there.
         return match[0] if "--" in value else value
 
-    return _VARIABLE.sub(variable, _PRODUCT.sub(product, word))
+    full = _VARIABLE.sub(variable, _PRODUCT.sub(product, word))
+    # A variable may double itself on every line.
+    return full if len(full) <= max(_LONGEST, len(word)) else word
 
 
 def _words(text: str) -> Iterator[tuple[str, int]]:
@@ -105,7 +108,7 @@ def _words(text: str) -> Iterator[tuple[str, int]]:
     word: list[str] = []
     quoted = False
     start = line = 1
-    i, size = 0, len(text)
+    i, size, last_product = 0, len(text), text.rfind("))")
     while i < size:
         char = text[i]
         if not word and not quoted:
@@ -123,7 +126,7 @@ def _words(text: str) -> Iterator[tuple[str, int]]:
             line += inside.count("\n")
             i = end + 1
             continue
-        if char == "$" and text.startswith("$((", i) and "))" in text[i:]:
+        if char == "$" and text.startswith("$((", i) and i < last_product:
             end = text.index("))", i) + 2
             word.append(text[i:end])
             line += text[i:end].count("\n")
