@@ -15,6 +15,7 @@ from prompts_agent.cli.progress import progress
 
 if TYPE_CHECKING:
     from prompts_agent.agents.report import Report
+    from prompts_agent.emit.existing.existing import Existing
     from prompts_agent.workload.workload import Workload
 
 __all__ = ["exit_code_of_report", "format_of", "run", "write_report"]
@@ -50,16 +51,12 @@ def run(
     with opened(llm, quiet=quiet) as talk, progress(quiet=quiet, verbose=verbose) as tell:
         from prompts_agent.agents.graph import run_diagnosis, run_plan
         from prompts_agent.agents.request import DiagnoseRequest
-        from prompts_agent.emit.existing.baseline import flags_from, workload_from
-        from prompts_agent.emit.existing.guess import read_config
         from prompts_agent.emit.registry import constraints_of, with_configs
 
         workload, existing = _workload(workload_file), None
         if from_config is not None:
-            existing = read_config(from_config, framework)
+            existing, workload, flags = _of_config(from_config, framework, workload, flags)
             framework = framework or existing.framework
-            workload = workload_from(existing, flags, workload)
-            flags = flags if workload is not None else flags_from(existing, flags)
         baseline = workload.baseline if existing is not None and workload is not None else None
         request = DiagnoseRequest(
             paths=paths,
@@ -80,6 +77,18 @@ def run(
     code = exit_code_of_report(report)
     if code:
         raise typer.Exit(code)
+
+
+def _of_config(
+    path: Path, framework: str | None, workload: Workload | None, flags: dict[str, Any]
+) -> tuple[Existing, Workload | None, dict[str, Any]]:
+    """The user's config, the job with its layout as the baseline, and the flags that are left."""
+    from prompts_agent.emit.existing.baseline import flags_from, workload_from
+    from prompts_agent.emit.existing.guess import read_config
+
+    existing = read_config(path, framework)
+    found = workload_from(existing, flags, workload)
+    return existing, found, flags if found is not None else flags_from(existing, flags)
 
 
 def _workload(path: Path | None) -> Workload | None:

@@ -151,6 +151,13 @@ def test_any_text_is_read_as_shell(text: str) -> None:
     assert all(1 <= line <= last for _, line in words)
 
 
+def test_a_hash_inside_a_word_is_no_comment() -> None:
+    text = "run 'a b'#c --x 1 # --y 2\n--z 3;# end\n'open"
+    entries, words = shell_entries(text)
+    assert [(entry.key, entry.value, entry.line) for entry in entries] == [("x", 1, 1), ("z", 3, 2)]
+    assert words == (("run", 1), ("a b#c", 1), ("open", 3))
+
+
 def test_variables_that_double_themselves_stay_small() -> None:
     text = "X=ab\n" + "X=$X$X\n" * 200 + "run --a $X\n"
     (entry,) = shell_entries(text)[0]

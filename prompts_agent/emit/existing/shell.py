@@ -19,6 +19,13 @@ _PRODUCT = re.compile(r"\$\(\(([\w$\{\}*+/\s-]{1,100})\)\)")
 _FLAG = re.compile(r"--[A-Za-z][\w.-]*(=.*)?|-[a-z]{2,4}", re.DOTALL)
 _NUMBER = re.compile(r"-\d")
 _LONGEST = 10_000
+_PIECE = re.compile(
+    r"""(?P<joined>\\\n)|(?P<escaped>\\[\s\S])
+    |(?P<quoted>'[^']*(?:'|\Z)|"(?:\\[\s\S]|[^"\\])*(?:"|\Z))
+    |(?P<product>\$\(\([^()]*\)\))|(?P<break>[\n;|&()])|(?P<space>[^\S\n]+)
+    |(?P<comment>(?<![^\s;|&()])\#[^\n]*)|(?P<plain>[^\s'"\\;|&()\#$]+|[\s\S])""",
+    re.VERBOSE,
+)
 _BREAKS = "\n;|&()"
 
 
@@ -105,55 +112,30 @@ def _filled(word: str, variables: dict[str, str]) -> str:
 
 def _words(text: str) -> Iterator[tuple[str, int]]:
     """Words and the characters that end a command, each with the line where it starts."""
-    word: list[str] = []
-    quoted = False
+    word: list[str] | None = None
     start = line = 1
-    i, size, last_product = 0, len(text), text.rfind("))")
-    while i < size:
-        char = text[i]
-        if not word and not quoted:
-            start = line
-        if char == "\\" and i + 1 < size:
-            line += text[i + 1] == "\n"
-            word += [] if text[i + 1] == "\n" else [text[i + 1]]
-            i += 2
-            continue
-        if char in "'\"":
-            end = _closing(text, i)
-            inside = text[i + 1 : end]
-            quoted = True
-            word.append(inside)
-            line += inside.count("\n")
-            i = end + 1
-            continue
-        if char == "$" and text.startswith("$((", i) and i < last_product:
-            end = text.index("))", i) + 2
-            word.append(text[i:end])
-            line += text[i:end].count("\n")
-            i = end
-            continue
-        comment = char == "#" and not word and not quoted
-        if comment or char.isspace() or char in _BREAKS:
-            if word or quoted:
+    for piece in _PIECE.finditer(text):
+        kind, found = piece.lastgroup, piece[0]
+        if kind in ("space", "break", "comment"):
+            if word is not None:
                 yield "".join(word), start
-            word, quoted = [], False
-            if comment:
-                end = text.find("\n", i)
-                i = size if end < 0 else end
-                continue
-            if char in _BREAKS:
-                yield char, line
-            line += char == "\n"
-        else:
-            word.append(char)
-        i += 1
-    if word or quoted:
+                word = None
+            if kind == "break":
+                yield found, line
+        elif kind != "joined":
+            if word is None:
+                word, start = [], line
+            word.append(_bare(found, kind))
+        line += found.count("\n")
+    if word is not None:
         yield "".join(word), start
 
 
-def _closing(text: str, opening: int) -> int:
-    """Where the quote at `opening` ends; the end of the text where it does not."""
-    at = opening + 1
-    while at < len(text) and text[at] != text[opening]:
-        at += 2 if text[at] == "\\" and text[opening] == '"' else 1
-    return min(at, len(text))
+def _bare(piece: str, kind: str | None) -> str:
+    """A piece of a word without its quotes or its backslash."""
+    if kind == "escaped":
+        return piece[1:]
+    if kind == "quoted":
+        closed = len(piece) > 1 and piece[-1] == piece[0]
+        return piece[1 : -1 if closed else None]
+    return piece
