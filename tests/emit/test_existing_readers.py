@@ -156,6 +156,17 @@ def test_a_variable_of_the_environment_is_listed(tmp_path: Path) -> None:
     assert (unknown.line, unknown.value) == (2, "$TP")
 
 
+def test_a_variable_of_two_branches_is_listed(tmp_path: Path) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text(
+        "PP=4\nif [ $BIG = 1 ]; then\n  TP=8\nelse\n  TP=2\nfi\npython pretrain_gpt.py \\\n"
+        "  --tensor-model-parallel-size $TP --pipeline-model-parallel-size $PP\n"
+    )
+    found = read_config(path)
+    assert [(item.line, item.value) for item in found.unknown] == [(8, "$TP")]
+    assert found.ici[Axis.PIPELINE] == 4
+
+
 @pytest.mark.parametrize(
     ("name", "text", "rule"),
     [

@@ -1,7 +1,8 @@
 """Shell scripts: flags and `key=value` words, with variables filled in where the file sets them.
 
 A reader, no interpreter: branches are not taken and commands not run. What a variable holds is what
-the file last gave it above; one that the environment gives stays as it is written, and is reported.
+the file last gave it above; one that the environment or a branch gives stays as it is written, and
+is reported.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _PRODUCT = re.compile(r"\$\(\(([\w$\{\}*+/\s-]{1,100})\)\)")
 _FLAG = re.compile(r"--[A-Za-z][\w.-]*(=.*)?|-[a-z]{2,4}", re.DOTALL)
 _NUMBER = re.compile(r"-\d")
 _LONGEST = 10_000
+_DEPTHS = {"if": 1, "case": 1, "fi": -1, "esac": -1}
 _PIECE = re.compile(
     r"""(?P<joined>\\\n)|(?P<escaped>\\[\s\S])
     |(?P<quoted>'[^']*(?:'|\Z)|"(?:\\[\s\S]|[^"\\])*(?:"|\Z))
@@ -68,11 +70,16 @@ def _entry(name: str, value: Value, line: int) -> Entry:
 
 def _expanded(text: str, variables: dict[str, str]) -> Iterator[tuple[str, int]]:
     """Words with variables filled in; a quoted word full of flags becomes its words."""
+    depth = 0
     for word, line in _words(text):
+        depth = max(0, depth + _DEPTHS.get(word, 0))
         full = _filled(word, variables)
         assignment = _ASSIGNMENT.fullmatch(full)
         if assignment:
-            variables[assignment[1]] = assignment[2]
+            name, value = assignment[1], assignment[2]
+            # Which branch is taken is not known: a variable that two of them set stays open.
+            two = depth > 0 and variables.get(name, value) != value
+            variables[name] = f"${name}" if two else value
         inner = assignment[2] if assignment else full
         if "--" in inner and re.search(r"\s", inner.strip()):
             # `ARGS="--a 1 \` over several lines, or an array's "--a 1".
