@@ -52,6 +52,8 @@ class Constants(Record):
     context_split: float = Field(ge=0)
     """Attention time lost per doubling of context ranks: shorter kernels, unequal halves."""
     expert_overlap: float = Field(ge=0, le=1)
+    expert_overlap_staged: float = Field(ge=0, le=1)
+    """The same with pipeline stages, where another microbatch computes while tokens travel."""
     expert_imbalance: float = Field(ge=0)
     """Work of the busiest expert rank beyond the mean, where experts are cut over many."""
     pipeline_overlap: float = Field(ge=0, le=1)

@@ -94,8 +94,8 @@ def _with_preferences(calibration: Calibration, workloads: list[Workload]) -> Ca
     for stack in START:
         own = [w for w in workloads if w.phase.is_training and stack_of(w) == stack]
         choices = [choice for w in own if (choice := choice_of(w, calibration)) is not None]
-        # Of these two there are too few cases: what is learnt from some helps none of the others.
-        if choices and stack not in ("eager", "xla"):
+        # Of eager trainers there are too few cases: what some teach does not help the others.
+        if choices and stack != "eager":
             preferences[_key(stack)] = fit_preferences(choices)
     return calibration.model_copy(update={"preferences": preferences})
 

@@ -1,7 +1,7 @@
 """Fit of the ranking's preferences: a conditional logit over the meshes of adopted cases.
 
 The chance that a mesh is the adopted one is taken as proportional to
-`exp(-(ln time + weights · features) ÷ TEMPERATURE)` over all meshes of its workload (McFadden,
+`exp(-(ln time + preference) ÷ TEMPERATURE)` over all meshes of its workload (McFadden,
 1974). A model that has many cases counts as the root of their number, so that one series of runs
 does not decide; weights are pulled to 0.
 """
@@ -28,11 +28,10 @@ __all__ = ["TEMPERATURE", "Choice", "choice_of", "fit_preferences"]
 
 FloatColumn = NDArray[np.float64]
 
-TEMPERATURE = 0.03
+TEMPERATURE = 0.05
 """Differences of so much of the time are what people see beside all else they weigh."""
-_PULL = 0.1
-_ROUNDS = 300
-_RATE = 0.006
+_PULL = 0.3
+_ROUNDS = 20
 _MESHES = 120
 
 
@@ -63,34 +62,37 @@ def choice_of(workload: Workload, calibration: Calibration) -> Choice | None:
         return None
     kept = best[: max(_MESHES, int(adopted[0]) + 1)]
     relative = cost[kept] - cost[kept].min()
-    return Choice(workload.model.name, relative, features(table)[kept], int(adopted[0]))
+    return Choice(
+        workload.model.name, relative, features(table.take(kept), workload), int(adopted[0])
+    )
 
 
 def fit_preferences(choices: Sequence[Choice]) -> dict[str, float]:
-    """Weights by name of `FEATURES`; gradient descent with Adam's steps, the same every time."""
+    """Weights by name of `FEATURES`, by Newton's method: what is minimised is convex."""
     counts = Counter(choice.model for choice in choices)
     parts = np.array([1.0 / np.sqrt(counts[choice.model]) for choice in choices])
-    parts = parts / max(parts.sum(), 1e-12)
+    parts = parts / max(parts.mean(), 1e-12) if len(parts) else parts
     weights = np.zeros(len(FEATURES))
-    mean, square = np.zeros_like(weights), np.zeros_like(weights)
-    for turn in range(_ROUNDS if choices else 0):
-        slope = 2.0 * _PULL * weights
+    for _ in range(_ROUNDS if choices else 0):
+        slope, bend = 2.0 * _PULL * weights, 2.0 * _PULL * np.eye(len(FEATURES))
         for choice, part in zip(choices, parts, strict=True):
-            slope = slope + part * _slope(choice, weights)
-        mean = 0.9 * mean + 0.1 * slope
-        square = 0.99 * square + 0.01 * slope * slope
-        rate = _RATE * (1.0 - turn / _ROUNDS)
-        weights = weights - rate * mean / (np.sqrt(square) + 1e-8)
+            own_slope, own_bend = _bends(choice, weights)
+            slope, bend = slope + part * own_slope, bend + part * own_bend
+        step = np.linalg.solve(bend, slope)
+        # A step that is too long for the chances to be as they were is cut.
+        weights = weights - step * min(1.0, 3.0 / max(float(np.abs(step).max()), 1e-9))
     return {
-        name: round(float(weight), 3)
+        name: round(float(weight) * TEMPERATURE, 3)
         for name, weight in zip(FEATURES, weights, strict=True)
-        if abs(weight) >= 0.002
+        if abs(weight) * TEMPERATURE >= 0.002
     }
 
 
-def _slope(choice: Choice, weights: FloatColumn) -> FloatColumn:
-    """Features of the adopted mesh less those that are expected."""
-    ease = -(choice.cost + choice.features @ weights) / TEMPERATURE
+def _bends(choice: Choice, weights: FloatColumn) -> tuple[FloatColumn, FloatColumn]:
+    """First and second derivatives of -ln(chance of the adopted mesh) by the weights."""
+    ease = -choice.cost / TEMPERATURE - choice.features @ weights
     chance = np.exp(ease - ease.max())
     chance = chance / chance.sum()
-    return np.asarray(choice.features[choice.adopted] - chance @ choice.features)
+    mean = chance @ choice.features
+    spread = (choice.features * chance[:, None]).T @ choice.features - np.outer(mean, mean)
+    return np.asarray(choice.features[choice.adopted] - mean), np.asarray(spread)

@@ -38,7 +38,7 @@ class Free(NamedTuple):
     @property
     def share(self) -> bool:
         """Between 0 and 1."""
-        return self.name.endswith(("_efficiency", "_overlap"))
+        return "_overlap" in self.name or self.name.endswith("_efficiency")
 
 
 _COMMON = (
@@ -71,6 +71,7 @@ START: dict[Stack | None, tuple[Free, ...]] = {
         Free("pipeline_overlap", 0.7, 0.8),
         Free("expert_imbalance", 0.1, 0.7),
         Free("expert_overlap", 0.2, 0.8),
+        Free("expert_overlap_staged", 0.8, 0.8),
         Free("context_split", 0.1, 0.7),
         Free("fsdp_overlap", 0.7, 0.7),
         Free("chip_share", 0.85, 0.12, "gb200"),

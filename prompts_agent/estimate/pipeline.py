@@ -9,7 +9,7 @@ from prompts_agent.estimate.setting import Setting
 from prompts_agent.layout.layout import PipelineSchedule
 from prompts_agent.layout.table import SCHEDULES, LayoutTable
 
-__all__ = ["bubble", "chunks", "stage_transfer_bytes"]
+__all__ = ["bubble", "chunks", "stage_transfer_bytes", "tail_microbatches"]
 
 FloatColumn = NDArray[np.float64]
 
@@ -38,3 +38,16 @@ def stage_transfer_bytes(at: Setting) -> FloatColumn:
     # On GPUs tensor ranks send a part each, gathered inside the domain (arXiv 2104.04473, 4.1).
     shards = np.where(at.links.switched, at.sizes.tensor, at.residual_shards)
     return np.where(at.sizes.pipeline > 1.0, sent / shards, 0.0)
+
+
+def tail_microbatches(at: Setting) -> FloatColumn:
+    """Backward passes, of a whole stage each, after the first gradients of a step are complete.
+
+    One without chunks: gradients add up until the last microbatch. The interleaved schedule takes
+    p microbatches through a chunk before it turns to the next (arXiv 2104.04473, section 2.2), so
+    the last chunk's are complete when `p × (v - 1) ÷ v` passes are still to come: 8 stages of 12
+    chunks leave 7.3.
+    """
+    parts = chunks(at.table)
+    group = np.minimum(at.sizes.pipeline, at.sizes.microbatches)
+    return np.maximum(group * (parts - 1.0) / parts, 1.0)

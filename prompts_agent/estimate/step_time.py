@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts_agent.estimate import collectives, compute
-from prompts_agent.estimate.pipeline import bubble, stage_transfer_bytes
+from prompts_agent.estimate.pipeline import bubble, stage_transfer_bytes, tail_microbatches
 from prompts_agent.estimate.setting import Setting
 from prompts_agent.layout.mesh import Axis
 
@@ -76,12 +76,16 @@ def _exposed_terms(at: Setting, under: FloatColumn) -> dict[str, FloatColumn]:
     tensor_overlap = np.where(
         at.table.sequence_parallel, constants.tensor_overlap_sharded, constants.tensor_overlap
     )
+    # Between stages another microbatch computes meanwhile (arXiv 2412.19437, section 3.2.1).
+    expert_overlap = np.where(
+        at.sizes.pipeline > 1.0, constants.expert_overlap_staged, constants.expert_overlap
+    )
     sends = collectives.send_s(at.links, Axis.PIPELINE, stage_transfer_bytes(at))
     return {
         "fsdp_exposed_s": exposed_s(collectives.fsdp_s(at), constants.fsdp_overlap, under),
         "tensor_exposed_s": exposed_s(collectives.tensor_s(at), tensor_overlap, under),
         "context_exposed_s": exposed_s(collectives.context_s(at), constants.context_overlap, under),
-        "expert_exposed_s": exposed_s(collectives.expert_s(at), constants.expert_overlap, under),
+        "expert_exposed_s": exposed_s(collectives.expert_s(at), expert_overlap, under),
         "pipeline_exposed_s": exposed_s(sends, constants.pipeline_overlap, under),
         "host_exposed_s": exposed_s(compute.host_s(at), 1.0, under),
     }
@@ -92,8 +96,7 @@ def _once_terms(
 ) -> dict[str, FloatColumn]:
     gradients = memory_terms["gradients"]
     state = memory_terms["weights"] + memory_terms["optimizer"]
-    # Only the last microbatch's backward pass can hide the reduction.
-    backward = under * compute.backward_share(at)
+    backward = under * compute.backward_share(at) * tail_microbatches(at)
     data = collectives.data_s(at, gradients)
     return {
         "data_exposed_s": exposed_s(data, at.constants.data_overlap, backward),

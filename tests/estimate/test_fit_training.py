@@ -109,15 +109,35 @@ def test_serving_has_no_training_stack() -> None:
     assert stack_of(job(topology="h100:1x8", phase=Phase.DECODE)) is None
 
 
-def test_a_preference_counts_axes_that_are_used_and_never_exceeds_its_most() -> None:
-    work = job()
+def weighed(**weights: float) -> Calibration:
+    return load_calibration().model_copy(update={"preferences": {"tpu": weights}})
+
+
+def test_features_count_axes_doublings_and_tokens() -> None:
+    # 1024 x 2048 tokens on 16 chips: 131072 a chip, 4 doublings beyond 8192, of which 2 count.
+    work = job(topology="v5e:4x4", batch=1024, sequence=2048)
+    near, split = (
+        dict(zip(FEATURES, features(table(work, degrees, microbatch=4), work)[0], strict=True))
+        for degrees in ({"tensor": 16}, {"fsdp": 8, "context": 2})
+    )
+    assert (near["axes"], split["axes"]) == (1.0, 2.0)
+    assert (near["tensor_near"], near["tensor_wide"], near["tensor_thick"]) == (3.0, 1.0, 6.0)
+    assert near["tensor_torus"] == 0.0  # two dims
+    # 1024 tokens on a context rank: two doublings less than 4096.
+    assert (split["context_short"], split["fsdp_doublings"], split["fsdp_far"]) == (2.0, 3.0, 0.0)
+
+
+def test_a_preference_never_holds_a_mesh_back_by_more_than_its_most() -> None:
+    work = job(topology="v5e:4x4", batch=64)
     rows = table(work, {"fsdp": 4, "tensor": 4}, microbatch=4)
-    found = dict(zip(FEATURES, features(rows)[0], strict=True))
-    assert (found["fsdp_used"], found["tensor_used"], found["data_used"]) == (1.0, 1.0, 0.0)
-    heavy = load_calibration().model_copy(update={"preferences": {"tpu": {"tensor_used": 9.0}}})
-    assert preference(rows, work, heavy)[0] == pytest.approx(MOST)
-    light = load_calibration().model_copy(update={"preferences": {"tpu": {"tensor_used": -0.1}}})
-    assert preference(rows, work, light)[0] == pytest.approx(-0.1)
+    assert preference(rows, work, weighed(axes=9.0))[0] == pytest.approx(MOST)
+    assert preference(rows, work, weighed(axes=-0.1))[0] == pytest.approx(-0.2)
+
+
+def test_on_tpus_fewer_sequences_than_devices_leave_nothing_to_prefer() -> None:
+    work = job(topology="v5e:4x4", batch=8)
+    rows = table(work, {"fsdp": 4, "tensor": 4}, microbatch=1)
+    assert preference(rows, work, weighed(axes=0.1))[0] == 0.0
 
 
 def test_choices_against_the_faster_mesh_teach_a_preference() -> None:
