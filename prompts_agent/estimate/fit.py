@@ -207,13 +207,13 @@ def peak_residuals(calibration: Calibration | None = None) -> FloatColumn:
     return np.array(errors)
 
 
-def fit(workloads: Sequence[Workload]) -> Calibration:
-    """Training constants and preferences fitted to the measured rows of `workloads`; see
-    `fit_calibration.fit_plainly`.
+def fit(workloads: Sequence[Workload], sweeps: Sequence[Workload] = ()) -> Calibration:
+    """Training constants and preferences fitted to the measured rows of `workloads` and `sweeps`;
+    see `fit_calibration.fit_plainly`.
     """
     from prompts_agent.estimate.fit_calibration import fit_plainly
 
-    return fit_plainly(workloads)
+    return fit_plainly(workloads, sweeps)
 
 
 def residuals_of(errors: FloatColumn, source: str) -> Residuals:

@@ -15,9 +15,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prompts_agent.estimate.calibration import Calibration, Stack, load_calibration
-from prompts_agent.estimate.fit import residuals_of
+from prompts_agent.estimate.fit import (
+    compiled_residuals,
+    peak_residuals,
+    ratio_residuals,
+    residuals_of,
+)
 from prompts_agent.estimate.fit_points import points_of, residuals
-from prompts_agent.estimate.fit_preference import choice_of, fit_preferences
+from prompts_agent.estimate.fit_preference import (
+    Agreement,
+    Choice,
+    agreement,
+    agreement_left_out,
+    choice_of,
+    fit_preferences,
+)
+from prompts_agent.estimate.fit_serving import pool_residuals
 from prompts_agent.estimate.fit_training import START, Fitted, cross_validated, fit_constants
 from prompts_agent.estimate.stack import stack_of
 from prompts_agent.workload.workload import Workload
@@ -26,50 +39,87 @@ from prompts_agent.workload.yaml import load_workload
 __all__ = ["FittedCalibration", "calibration_text", "fit", "fit_plainly"]
 
 _DIGITS = 3
+_PASSES = 2
 
 
 class FittedCalibration(NamedTuple):
-    """The calibration, and what each stack's constants miss ("tpu" for TPUs)."""
+    """The calibration; what each stack's constants miss ("tpu" for TPUs); and how often the ranking
+    agrees with adopted layouts, (plainly, each model family left out of the preferences' fit).
+    """
 
     calibration: Calibration
     stacks: dict[str, Fitted]
+    agreements: dict[str, tuple[Agreement, Agreement]]
+
+    def lines(self) -> list[str]:
+        """The residuals, one line each."""
+        found = []
+        for name, fitted in self.stacks.items():
+            for kind, kept in (("plain", fitted.plain), ("left out", fitted.cross_validated)):
+                numbers = f"{kept.cases} runs, median {kept.median:.3f}, p90 {kept.p90:.3f}"
+                found.append(f"{name}, step time, {kind}: {numbers}")
+        for name, pair in self.agreements.items():
+            for kind, one in zip(("plain", "left out"), pair, strict=True):
+                numbers = f"{one.cases} cases, first {one.first:.0%}, among three {one.three:.0%}"
+                found.append(f"{name}, adopted, {kind}: {numbers}")
+        return found
 
 
-def fit(workloads: Iterable[Workload], *, start: Calibration | None = None) -> FittedCalibration:
-    """Fit to measured `workloads` (adopted and alternatives; a sweep is a workload with many), from
-    `start`, by default what is shipped.
+def fit(
+    workloads: Iterable[Workload],
+    sweeps: Iterable[Workload] = (),
+    *,
+    start: Calibration | None = None,
+) -> FittedCalibration:
+    """Fit to measured `workloads` (adopted and alternatives) and `sweeps`, whose rows stand among
+    their alternatives, from `start`, by default what is shipped. The same input gives the same
+    figures.
 
-    Serving's and memory's constants stay; intervals of step times become the cross-validated ones.
+    Constants of training, preferences, and the residuals of everything: intervals of step times
+    are those of left-out model families. Constants of serving and memory stay.
     """
-    given = list(workloads)
+    given = [*workloads, *sweeps]
     points = points_of(given)
     known, found = start or load_calibration(), {}
     times = dict(known.step_time)
     for stack in START:
         if not any(point.stack == stack for point in points):
             continue
-        fitted = cross_validated(points, known, stack)
+        fitted = cross_validated(points, known, stack, passes=_PASSES)
         known, name = fitted.calibration, _key(stack)
         found[name] = fitted
         times[name] = fitted.cross_validated
     known = known.model_copy(update={"step_time": times})
-    return FittedCalibration(_with_preferences(known, given), found)
+    choices = _choices(known, given)
+    known = _with_preferences(known, choices)
+    agreements = {
+        name: (agreement(own, known.preferences.get(name, {})), agreement_left_out(own))
+        for name, own in choices.items()
+        if own
+    }
+    return FittedCalibration(_with_residuals(known), found, agreements)
 
 
-def fit_plainly(workloads: Iterable[Workload], *, start: Calibration | None = None) -> Calibration:
+def fit_plainly(
+    workloads: Iterable[Workload],
+    sweeps: Iterable[Workload] = (),
+    *,
+    start: Calibration | None = None,
+) -> Calibration:
     """The calibration that `fit` gives, without leaving families out: intervals are those of the
     fit's own points, too narrow for other jobs.
     """
-    given = list(workloads)
+    given = [*workloads, *sweeps]
     points, known = points_of(given), start or load_calibration()
     times = dict(known.step_time)
     for stack in START:
         own = [point for point in points if point.stack == stack]
         if own:
-            known = fit_constants(own, known, stack, passes=1)
+            known = fit_constants(own, known, stack, passes=_PASSES)
             missed = np.concatenate([residuals(point, known) for point in own])
             times[_key(stack)] = residuals_of(missed, "fitted on the same points")
-    return _with_preferences(known.model_copy(update={"step_time": times}), given)
+    known = known.model_copy(update={"step_time": times})
+    return _with_preferences(known, _choices(known, given))
 
 
 def calibration_text(calibration: Calibration) -> str:
@@ -89,15 +139,35 @@ def calibration_text(calibration: Calibration) -> str:
     return "# The constants behind every estimate, and how far the estimates miss.\n" + text
 
 
-def _with_preferences(calibration: Calibration, workloads: list[Workload]) -> Calibration:
-    preferences: dict[Stack | str, dict[str, float]] = {}
-    for stack in START:
-        own = [w for w in workloads if w.phase.is_training and stack_of(w) == stack]
-        choices = [choice for w in own if (choice := choice_of(w, calibration)) is not None]
-        # Of eager trainers there are too few cases: what some teach does not help the others.
-        if choices and stack != "eager":
-            preferences[_key(stack)] = fit_preferences(choices)
-    return calibration.model_copy(update={"preferences": preferences})
+def _choices(calibration: Calibration, workloads: list[Workload]) -> dict[Any, list[Choice]]:
+    """By stack: what adopted workloads had to choose among."""
+    found: dict[Any, list[Choice]] = {_key(stack): [] for stack in START}
+    for workload in workloads:
+        if workload.phase.is_training:
+            choice = choice_of(workload, calibration)
+            found[_key(stack_of(workload))] += [] if choice is None else [choice]
+    return found
+
+
+def _with_preferences(calibration: Calibration, choices: dict[Any, list[Choice]]) -> Calibration:
+    # Of eager trainers there are too few cases: what some teach does not help the others.
+    fitted = {
+        name: fit_preferences(own) for name, own in choices.items() if own and name != "eager"
+    }
+    return calibration.model_copy(update={"preferences": fitted})
+
+
+def _with_residuals(calibration: Calibration) -> Calibration:
+    """The intervals of serving, memory and ratios, from the points that ship with the package."""
+    known = calibration
+    errors, distances = ratio_residuals(known)
+    apart = errors[distances > 0] / distances[distances > 0]
+    hbm = dict(known.hbm)
+    hbm["tpu"] = residuals_of(compiled_residuals(known), known.hbm["tpu"].source)
+    hbm["gpu"] = residuals_of(peak_residuals(known), known.hbm["gpu"].source)
+    ratio = residuals_of(apart, known.ratio_per_doubling.source)
+    serving = residuals_of(pool_residuals(known), known.serving.source)
+    return known.model_copy(update={"hbm": hbm, "ratio_per_doubling": ratio, "serving": serving})
 
 
 def _key(stack: Stack | None) -> Any:
@@ -108,10 +178,7 @@ def main() -> None:
     """Fit to the workload files of a directory; see the module."""
     directory = Path(sys.argv[1])
     found = fit([load_workload(path) for path in sorted(directory.glob("**/*.yaml"))])
-    for name, fitted in found.stacks.items():
-        for kind, kept in (("plain", fitted.plain), ("left out", fitted.cross_validated)):
-            numbers = f"{kept.cases} runs, median {kept.median:.3f}, p90 {kept.p90:.3f}"
-            sys.stdout.write(f"{name}, {kind}: {numbers}\n")
+    sys.stdout.write("\n".join(found.lines()) + "\n")
     if len(sys.argv) > 2:
         Path(sys.argv[2]).write_text(calibration_text(found.calibration), encoding="utf-8")
 

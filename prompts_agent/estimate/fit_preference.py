@@ -17,14 +17,22 @@ from numpy.typing import NDArray
 
 from prompts_agent.estimate.calibration import Calibration
 from prompts_agent.estimate.estimator import estimate, usable_hbm_bytes
-from prompts_agent.estimate.preference import FEATURES, features
+from prompts_agent.estimate.preference import FEATURES, bounded, features
 from prompts_agent.estimate.ranking import fit_probability
 from prompts_agent.layout.enumerate import enumerate_layouts
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["TEMPERATURE", "Choice", "choice_of", "fit_preferences"]
+__all__ = [
+    "TEMPERATURE",
+    "Agreement",
+    "Choice",
+    "agreement",
+    "agreement_left_out",
+    "choice_of",
+    "fit_preferences",
+]
 
 FloatColumn = NDArray[np.float64]
 
@@ -33,15 +41,25 @@ TEMPERATURE = 0.05
 _PULL = 0.3
 _ROUNDS = 20
 _MESHES = 120
+_FEWEST = 3
 
 
 class Choice(NamedTuple):
     """The meshes of one workload: ln of each one's best time, its features, and the adopted one."""
 
     model: str
+    family: str
     cost: FloatColumn
     features: FloatColumn
     adopted: int
+
+
+class Agreement(NamedTuple):
+    """Shares of `cases` in which the adopted mesh is first, and among three."""
+
+    cases: int
+    first: float
+    three: float
 
 
 def choice_of(workload: Workload, calibration: Calibration) -> Choice | None:
@@ -62,18 +80,47 @@ def choice_of(workload: Workload, calibration: Calibration) -> Choice | None:
         return None
     kept = best[: max(_MESHES, int(adopted[0]) + 1)]
     relative = cost[kept] - cost[kept].min()
-    return Choice(
-        workload.model.name, relative, features(table.take(kept), workload), int(adopted[0])
+    model, columns = workload.model, features(table.take(kept), workload)
+    return Choice(model.name, model.family, relative, columns, int(adopted[0]))
+
+
+def agreement(choices: Sequence[Choice], weights: dict[str, float]) -> Agreement:
+    """How often the adopted mesh is first, and among three, by time and preference."""
+    column = np.array([weights.get(name, 0.0) for name in FEATURES])
+    places = []
+    for choice in choices:
+        cost = choice.cost + bounded(choice.features @ column)
+        places.append(1 + int((cost < cost[choice.adopted]).sum()))
+    found = np.array(places)
+    return Agreement(len(places), float((found <= 1).mean()), float((found <= 3).mean()))
+
+
+def agreement_left_out(choices: Sequence[Choice]) -> Agreement:
+    """The same where each model family is scored by weights that were fitted without it."""
+    found = []
+    for family in sorted({choice.family for choice in choices}):
+        own = [choice for choice in choices if choice.family == family]
+        rest = [choice for choice in choices if choice.family != family]
+        found.append(agreement(own, fit_preferences(rest)))
+    cases = sum(one.cases for one in found)
+    return Agreement(
+        cases,
+        sum(one.cases * one.first for one in found) / cases,
+        sum(one.cases * one.three for one in found) / cases,
     )
 
 
 def fit_preferences(choices: Sequence[Choice]) -> dict[str, float]:
-    """Weights by name of `FEATURES`, by Newton's method: what is minimised is convex."""
+    """Weights by name of `FEATURES`, by Newton's method: what is minimised is convex. None where
+    fewer than 3 chose: that would be a person's taste.
+    """
+    if len(choices) < _FEWEST:
+        return {}
     counts = Counter(choice.model for choice in choices)
     parts = np.array([1.0 / np.sqrt(counts[choice.model]) for choice in choices])
-    parts = parts / max(parts.mean(), 1e-12) if len(parts) else parts
+    parts = parts / parts.mean()
     weights = np.zeros(len(FEATURES))
-    for _ in range(_ROUNDS if choices else 0):
+    for _ in range(_ROUNDS):
         slope, bend = 2.0 * _PULL * weights, 2.0 * _PULL * np.eye(len(FEATURES))
         for choice, part in zip(choices, parts, strict=True):
             own_slope, own_bend = _bends(choice, weights)

@@ -21,7 +21,7 @@ from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["FEATURES", "MOST", "features", "preference"]
+__all__ = ["FEATURES", "MOST", "bounded", "features", "preference"]
 
 FloatColumn = NDArray[np.float64]
 
@@ -133,5 +133,9 @@ def preference(table: LayoutTable, workload: Workload, calibration: Calibration)
     bias = np.zeros(len(table))
     for name, weight in weights.items():
         bias += weight * _COLUMNS[name](table, workload)
-    # 0.4 × (1 - e^(-x ÷ 0.4)): 0.05 stays 0.047, 0.5 becomes 0.285.
+    return bounded(bias)
+
+
+def bounded(bias: FloatColumn) -> FloatColumn:
+    """0.4 × (1 - e^(-x ÷ 0.4)) above 0: 0.05 stays 0.047, 0.5 becomes 0.285."""
     return np.asarray(np.where(bias > 0.0, MOST * -np.expm1(-np.maximum(bias, 0.0) / MOST), bias))

@@ -13,7 +13,13 @@ from prompts_agent.estimate.calibration import Calibration, load_calibration
 from prompts_agent.estimate.estimator import estimate
 from prompts_agent.estimate.fit_calibration import calibration_text, fit
 from prompts_agent.estimate.fit_points import loss, points_of, residuals
-from prompts_agent.estimate.fit_preference import TEMPERATURE, Choice, fit_preferences
+from prompts_agent.estimate.fit_preference import (
+    TEMPERATURE,
+    Choice,
+    agreement,
+    agreement_left_out,
+    fit_preferences,
+)
 from prompts_agent.estimate.fit_training import START, cross_validated, fit_constants
 from prompts_agent.estimate.preference import FEATURES, MOST, features, preference
 from prompts_agent.estimate.stack import stack_of
@@ -144,10 +150,21 @@ def test_choices_against_the_faster_mesh_teach_a_preference() -> None:
     # Two meshes, the adopted one slower by one temperature; only its first feature differs.
     apart = np.zeros((2, len(FEATURES)))
     apart[0, 0] = 1.0
-    choice = Choice("a", np.array([0.0, TEMPERATURE]), apart, 1)
-    weights = fit_preferences([choice])
+    choice = Choice("a", "a", np.array([0.0, TEMPERATURE]), apart, 1)
+    weights = fit_preferences([choice] * 3)
     assert set(weights) == {FEATURES[0]}
     assert weights[FEATURES[0]] > 0.0
+
+
+def test_agreement_counts_the_place_of_the_adopted_mesh() -> None:
+    # The second feature costs the faster mesh 5%, so that the one 3% slower comes first.
+    apart = np.zeros((2, len(FEATURES)))
+    apart[0, 1] = 1.0
+    choice = Choice("a", "a", np.array([0.0, 0.03]), apart, 1)
+    assert agreement([choice], {}) == (1, 0.0, 1.0)
+    assert agreement([choice], {FEATURES[1]: 0.05}) == (1, 1.0, 1.0)
+    # A family alone, left out, is scored by no preferences at all.
+    assert agreement_left_out([choice]) == (1, 0.0, 1.0)
 
 
 def test_nothing_adopted_teaches_nothing() -> None:

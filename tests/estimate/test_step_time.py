@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from estimate_build import at, job
+from estimate_build import at, job, layout
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prompts_agent.estimate.calibration import Constant, load_calibration
+from prompts_agent.estimate.estimator import estimate
 from prompts_agent.estimate.memory import memory_terms
 from prompts_agent.estimate.step_time import exposed_s, step_time
+from prompts_agent.layout.table import LayoutTable
+from prompts_agent.workload.workload import Constraints
 
 
 def times(degrees: dict[str, int], **knobs: object) -> dict[str, float]:
@@ -55,3 +59,32 @@ def test_cutting_the_same_tokens_otherwise_costs_no_matmul_time_but_tile_losses(
     assert found["matmul_s"] == pytest.approx(
         times({"fsdp": 16}, microbatch=4)["matmul_s"], rel=0.1
     )
+
+
+def test_stages_hide_tokens_that_travel_under_another_microbatch() -> None:
+    known = load_calibration()
+    shares = {"expert_overlap": 0.0, "expert_overlap_staged": 1.0}
+    fixed = {name: Constant(value=value, source="here") for name, value in shares.items()}
+    gpu = {**known.platforms["gpu"], **fixed}
+    every = known.model_copy(update={"platforms": {**known.platforms, "gpu": gpu}, "stacks": {}})
+    work = job(
+        "mixtral-8x7b",
+        "h100:2x8",
+        batch=64,
+        constraints=Constraints(expert_divides=True, weights_over_context=False),
+    )
+    waits = [
+        estimate(
+            LayoutTable.of(
+                [layout(work, degrees, expert_divides=True, gradient_accumulation=accumulation)]
+            ),
+            work,
+            calibration=every,
+        ).terms["time.expert_exposed_s"][0]
+        for degrees, accumulation in (
+            ({"data": 16, "expert": 8}, 4),
+            ({"pipeline": 2, "data": 8, "expert": 8}, 8),
+        )
+    ]
+    assert waits[0] > 0.0
+    assert waits[1] == 0.0
