@@ -13,6 +13,8 @@ __all__ = ["LEAST_REPLY", "Budget", "rough_tokens"]
 
 LEAST_REPLY = 64
 """Tokens below which no reply could hold an answer."""
+_LEAST_SHARE = 0.02
+"""Of the time budget: with less left, no call is begun."""
 _CALL_SHARE = 0.5
 """Of the time budget: one slow call must leave something for the next."""
 
@@ -53,7 +55,7 @@ class Budget:
 
     def admit(self, prompt_tokens: int) -> int:
         """The longest reply that may be asked for. Raises `LlmFailure` where a budget is spent."""
-        if self.remaining_s <= 0.0:
+        if self.remaining_s <= _LEAST_SHARE * self._config.seconds:
             raise self._spent(f"time budget of {self._config.seconds:g} s")
         left = self._config.tokens - self.input_tokens - self.output_tokens - prompt_tokens
         if left < LEAST_REPLY:

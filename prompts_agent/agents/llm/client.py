@@ -130,7 +130,8 @@ class Client:
                 return self._once(question, attempt, started)
             except LlmFailure as failure:
                 last = failure
-                if failure.kind in ("budget", "refused", "too long"):
+                if failure.kind in ("budget", "refused", "timeout", "too long"):
+                    # What was too slow or too long once would be so again, and cost as much.
                     raise
                 if failure.kind == "bad request":
                     if not self._simplify(failure):
