@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import scripted_model
-from agents_build import layout, workload
+from agents_build import exposed, layout, profile, workload
 
-from prompts_agent.agents.graph import run_diagnosis, run_plan
+from prompts_agent.agents.graph import run_diagnosis, run_plan, run_profile
 from prompts_agent.agents.llm.client import Question, Reply
 from prompts_agent.agents.llm.config import LlmConfig
 from prompts_agent.agents.llm.failure import LlmFailure
@@ -19,6 +19,7 @@ from prompts_agent.agents.llm.numbers import numbers_of
 from prompts_agent.agents.llm.session import Session
 from prompts_agent.agents.report import Report
 from prompts_agent.agents.request import DiagnoseRequest
+from prompts_agent.trace.profile import MeshAxisUse
 
 TRACE = Path(__file__).parents[2] / "examples" / "cpu8-train.xplane.pb.gz"
 PLAN = DiagnoseRequest(workload=workload(), verify="none")
@@ -140,17 +141,18 @@ def swapping(data: Data, support: list[str]) -> Data:
 
 
 def test_an_order_with_ground_stands_and_the_report_says_whose_it_is() -> None:
-    # Today data 2 × tensor 8; the third proposal has fsdp 4 × tensor 4 and the second fsdp 2 ×
-    # tensor 8: of the two only the third lowers tensor, as the recipe on fsdp and torus axes asks.
+    # Today data 2 × tensor 8, and tensor's all-reduces are exposed. Of the second proposal,
+    # fsdp 2 × tensor 8, and the third, fsdp 4 × tensor 4, only the third lowers tensor.
     today = layout(data=2, tensor=8).model_copy(update={"microbatch": 16})
+    made = profile(
+        mesh=(MeshAxisUse(name="data", size=2), MeshAxisUse(name="tensor", size=8)),
+        collectives=(exposed(axis="tensor", exposed_s=0.3),),
+        device_kind="v5p",
+    )
     request = DiagnoseRequest(workload=workload(baseline=today), verify="none")
-    plain = run_plan(request)
-
-    def planner(data: Data) -> Data:
-        spread = [r["id"] for r in data["recipes"] if "all torus dimensions" in r["title"]]
-        return swapping(data, spread)
-
-    report = with_script(request, Script(planner=planner))
+    plain = run_profile(made, request)
+    script = Script(planner=lambda data: swapping(data, ["cause1"]))
+    report = run_profile(made, request, None, Session(CONFIG, asker=script))
     assert report.opinion is not None
     order = report.opinion.order
     assert order is not None

@@ -1,8 +1,9 @@
 """Order: whether a model's order of the proposals may stand.
 
 Two layouts may change places only where their predicted intervals overlap, where the one that moves
-up is as sure to fit, and where a cause or a recipe that the model cites speaks for it and not for
-the other. One pair at fault, and the ranking's own order stays.
+up is as sure to fit, and where a measured cause, or a recipe against one, that the model cites
+speaks for it and not for the other. One pair at fault, and the ranking's own order stays; so it
+does in a plan without a trace.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ def _speaks_for(name: str, draft: Draft, table: Table) -> bool:
         facts = set(table.ids.findings[name].fact_ids)
         return bool(facts) and any(facts <= set(reason.fact_ids) for reason in draft.reasons)
     if name in table.ids.recipes:
-        recipe = table.ids.recipes[name].recipe_id
-        return agrees(recipe, draft.candidate, draft.changes, table.case)
+        item = table.ids.recipes[name]
+        # Without a measured cause the ranking knows all that a recipe could say.
+        treats = bool(table.ids.findings) and item.reasons[:1] and item.reasons[0][:7] == "treats "
+        return bool(treats) and agrees(item.recipe_id, draft.candidate, draft.changes, table.case)
     return False
