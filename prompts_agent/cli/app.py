@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from prompts_agent import __version__
 from prompts_agent.cli import (
+    calibrate,
     ci,
     compare,
     diagnose,
@@ -106,6 +107,13 @@ app.add_typer(kb, name="kb")
 files = typer.Typer(help="Workload files.", no_args_is_help=True, rich_markup_mode=None)
 files.command("check")(workloads.check)
 app.add_typer(files, name="workloads")
+
+constants = typer.Typer(
+    help="The constants of the estimates.", no_args_is_help=True, rich_markup_mode=None
+)
+constants.command("fit")(calibrate.fit)
+constants.command("show")(calibrate.show)
+app.add_typer(constants, name="calibrate")
 
 runs = typer.Typer(
     help="What a pull request's workflow asks.", no_args_is_help=True, rich_markup_mode=None

@@ -44,6 +44,9 @@ class Constants(Record):
     fsdp_overlap: float = Field(ge=0, le=1)
     """Share of gathered weights' traffic that compute can hide."""
     data_overlap: float = Field(ge=0, le=1)
+    """Of the gradients' all-reduce."""
+    data_overlap_sharded: float = Field(ge=0, le=1)
+    """Of what ZeRO-1 does in its place: a reduce-scatter, and a gather of the new weights."""
     tensor_overlap: float = Field(ge=0, le=1)
     """Of the all-reduces of whole residuals."""
     tensor_overlap_sharded: float = Field(ge=0, le=1)
@@ -62,6 +65,10 @@ class Constants(Record):
     """Share of the host link's bandwidth that offloaded activations reach."""
     straggle: float = Field(ge=0)
     """Share of a step lost per doubling of the devices: the slowest of many sets the pace."""
+    microbatch_stall_s: float = Field(ge=0)
+    """What every microbatch waits, whatever it computes, on 512 devices; it goes as their cube."""
+    bucket_bytes: float = Field(gt=0)
+    """Gradients are reduced in pieces of so many bytes, each with the latency of a ring."""
     logits_bytes: float = Field(gt=0)
     """Bytes held at once for each logit of a microbatch."""
     fragmentation: float = Field(ge=0, lt=1)
@@ -102,9 +109,10 @@ class Residuals(Record):
 
 
 Platform = Literal["tpu", "gpu"]
-Stack = Literal["xla", "megatron", "fsdp", "eager"]
+Stack = Literal["xla", "megatron", "fsdp", "eager", "classic"]
 """Kinds of training software whose kernels and overlap differ: XLA on GPUs, Megatron-Core with
-Transformer Engine, PyTorch's FSDP, and eager PyTorch with parallel layers of its own."""
+Transformer Engine, PyTorch's FSDP, eager PyTorch with parallel layers of its own, and Megatron-LM
+before Megatron-Core (Megatron-DeepSpeed among it)."""
 
 
 class Calibration(Record):

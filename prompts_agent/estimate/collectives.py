@@ -23,6 +23,7 @@ __all__ = [
     "distinct",
     "expert_s",
     "fsdp_s",
+    "ring_latency_s",
     "send_s",
     "tensor_s",
 ]
@@ -46,19 +47,28 @@ def all_gather_s(links: Links, axes: tuple[Axis, ...], whole_bytes: FloatColumn)
     device sends its part over the network first, 1/inside of the tensor, so both phases count.
     """
     inside = np.ones_like(whole_bytes)
-    across, hops, rate = inside.copy(), 0.0 * inside, 0.0 * inside
+    across, rate = inside.copy(), 0.0 * inside
     network = np.full_like(inside, np.inf)
     for axis in axes:
-        bandwidth, axis_hops, ranks, domains, axis_network = links.of(axis)
+        bandwidth, _, ranks, domains, axis_network = links.of(axis)
         inside, across = inside * ranks, across * domains
         used = ranks > 1.0
         rate = rate + np.where(used, bandwidth, 0.0)
-        hops = hops + np.where(used, axis_hops, 0.0)
         network = np.where(domains > 1.0, np.minimum(network, axis_network), network)
     fast = whole_bytes * (inside - 1.0) / inside / np.where(rate > 0.0, rate, 1.0)
     slow = (whole_bytes / inside) * (across - 1.0) / across / network
-    latency = links.hop_latency_s * hops + links.network_latency_s * (across - 1.0)
-    return fast + slow + latency
+    return fast + slow + ring_latency_s(links, axes)
+
+
+def ring_latency_s(links: Links, axes: tuple[Axis, ...]) -> FloatColumn:
+    """Latency of one ring over the product of `axes`: alpha a hop inside a domain, and across."""
+    hops = np.zeros(len(links.hops))
+    across = np.ones_like(hops)
+    for axis in axes:
+        _, axis_hops, ranks, domains, _ = links.of(axis)
+        across = across * domains
+        hops = hops + np.where(ranks > 1.0, axis_hops, 0.0)
+    return links.hop_latency_s * hops + links.network_latency_s * (across - 1.0)
 
 
 def send_s(links: Links, axis: Axis, sent_bytes: FloatColumn) -> FloatColumn:
@@ -71,7 +81,9 @@ def send_s(links: Links, axis: Axis, sent_bytes: FloatColumn) -> FloatColumn:
 
 
 def fsdp_s(at: Setting) -> FloatColumn:
-    """Weights gathered forward and backward, gradients reduce-scattered, every microbatch.
+    """Weights gathered forward and backward, gradients reduce-scattered, every microbatch; where
+    weights are kept for the step, a gather and a reduce-scatter a step, of which each microbatch
+    bears its part.
 
     Over fsdp, context where it shards weights, and expert for the dense part where that is a factor
     of the mesh. B is a stage's weights ÷ tensor, `P × bytes`, three times.
@@ -87,7 +99,9 @@ def fsdp_s(at: Setting) -> FloatColumn:
     if arch.experts:
         seconds = seconds + all_gather_s(links, axes, per * experts)
     latency = 3.0 * z.layers * links.hop_latency_s
-    return np.where(z.gathered_shards > 1.0, seconds + latency, 0.0)
+    once = 2.0 / (_GATHERS + 1.0) / z.microbatches
+    share = np.where(at.weights_kept, once, 1.0)
+    return np.where(z.gathered_shards > 1.0, (seconds + latency) * share, 0.0)
 
 
 def data_s(at: Setting, gradient_bytes: FloatColumn) -> FloatColumn:
@@ -102,6 +116,9 @@ def data_s(at: Setting, gradient_bytes: FloatColumn) -> FloatColumn:
     weights = gradient_bytes * at.element_bytes / size
     back = np.where(at.table.zero_stage >= 1, weights, gradient_bytes)
     seconds = all_gather_s(links, axes, gradient_bytes) + all_gather_s(links, axes, back)
+    # Every further piece pays the latency of both rings again.
+    pieces = np.maximum(np.ceil(gradient_bytes / at.constants.bucket_bytes) - 1.0, 0.0)
+    seconds = seconds + 2.0 * pieces * ring_latency_s(links, axes)
     copies = at.sizes.data * np.where(whole, at.sizes.context, 1.0)
     return np.where(copies > 1.0, seconds, 0.0)
 

@@ -1,15 +1,12 @@
 """Fit of a whole calibration: every stack's constants, then the preferences of the ranking.
 
-`python -m prompts_agent.estimate.fit_calibration DIRECTORY [FILE]` reads the workload files of a
-directory, prints the residuals (plain, and with each model family left out in turn) and writes the
-calibration. It takes minutes.
+`prompts calibrate fit` reads workload files and sweeps, prints the residuals (plain, and with each
+model family left out in turn) and writes the calibration. It takes minutes.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +32,6 @@ from prompts_agent.estimate.fit_serving import pool_residuals
 from prompts_agent.estimate.fit_training import START, Fitted, cross_validated, fit_constants
 from prompts_agent.estimate.stack import stack_of
 from prompts_agent.workload.workload import Measured, Workload
-from prompts_agent.workload.yaml import load_workload
 
 __all__ = ["FittedCalibration", "calibration_text", "fit", "fit_plainly"]
 
@@ -172,9 +168,10 @@ def _choices(calibration: Calibration, workloads: list[Workload]) -> dict[Any, l
 
 
 def _with_preferences(calibration: Calibration, choices: dict[Any, list[Choice]]) -> Calibration:
-    # Of eager trainers there are too few cases: what some teach does not help the others.
+    # Of these trainers there are too few cases: what some teach does not help the others.
+    few = ("eager", "classic")
     fitted = {
-        name: fit_preferences(own) for name, own in choices.items() if own and name != "eager"
+        name: fit_preferences(own) for name, own in choices.items() if own and name not in few
     }
     return calibration.model_copy(update={"preferences": fitted})
 
@@ -194,16 +191,3 @@ def _with_residuals(calibration: Calibration) -> Calibration:
 
 def _key(stack: Stack | None) -> Any:
     return stack or "tpu"
-
-
-def main() -> None:
-    """Fit to the workload files of a directory; see the module."""
-    directory = Path(sys.argv[1])
-    found = fit([load_workload(path) for path in sorted(directory.glob("**/*.yaml"))])
-    sys.stdout.write("\n".join(found.lines()) + "\n")
-    if len(sys.argv) > 2:
-        Path(sys.argv[2]).write_text(calibration_text(found.calibration), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -24,6 +24,7 @@ FloatColumn = NDArray[np.float64]
 
 _PULL = 0.01
 _STEP = 0.5
+_SOURCE = "fitted to public step times (prompts calibrate fit)"
 
 
 class Free(NamedTuple):
@@ -68,6 +69,7 @@ START: dict[Stack | None, tuple[Free, ...]] = {
         *_COMMON, _LAUNCH, _LINK, _NARROW, _TENSOR,
         Free("grouped_efficiency", 0.7, 0.7),
         Free("data_overlap", 0.7, 0.8),
+        Free("data_overlap_sharded", 0.7, 0.8),
         Free("pipeline_overlap", 0.7, 0.8),
         Free("expert_imbalance", 0.1, 0.7),
         Free("expert_overlap", 0.2, 0.8),
@@ -78,9 +80,25 @@ START: dict[Stack | None, tuple[Free, ...]] = {
         Free("chip_share", 0.85, 0.12, "b200"),
     ),
     "eager": (
+        Free("matmul_efficiency", 0.5, 0.2),
+        Free("attention_efficiency", 0.4, 0.3),
+        Free("hbm_efficiency", 0.6, 0.3),
+        Free("network_efficiency", 0.25, 0.3),
+        Free("straggle", 0.009, 0.4),
+        Free("layer_floor_s", 5e-3, 0.4),
+        Free("link_efficiency", 0.55, 0.3),
+        Free("tensor_overlap_sharded", 0.3, 0.4),
+        Free("data_overlap", 0.4, 0.3),
+        Free("data_overlap_sharded", 0.1, 0.3),
+        Free("network_latency_s", 5e-6, 0.2),
+        Free("pipeline_overlap", 0.3, 0.4),
+        Free("matmul_half_extent", 128.0, 0.3),
+    ),
+    "classic": (
         *_COMMON, _LAUNCH, _LINK, _TENSOR,
         Free("tensor_overlap", 0.1, 0.8),
         Free("data_overlap", 0.3, 0.8),
+        Free("data_overlap_sharded", 0.3, 0.8),
         Free("pipeline_overlap", 0.3, 0.8),
         Free("matmul_half_extent", 64.0, 0.6),
         Free("chip_share", 1.15, 0.1, "a100-80"),
@@ -186,7 +204,7 @@ def _with(
 ) -> Calibration:
     platforms, stacks, chips = dict(start.platforms), dict(start.stacks), dict(start.chips)
     for one, value in zip(free, values, strict=True):
-        entry = Constant(value=_plain(one, value), source="fitted to public step times")
+        entry = Constant(value=_plain(one, value), source=_SOURCE)
         if one.chip is not None:
             chips[one.chip] = chips.get(one.chip, {}) | {one.name: entry}
         elif stack is None:

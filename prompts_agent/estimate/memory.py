@@ -52,7 +52,7 @@ def _training(at: Setting) -> dict[str, FloatColumn]:
     at_loss = logits + output_table > work + layer
     return {
         "weights": _master_weights(at) + _compute_copy(at),
-        "gradients": _parameter_bytes(at, dtype_bytes(precision.gradients)),
+        "gradients": _whole_where_kept(at, dtype_bytes(precision.gradients)),
         "optimizer": _optimizer(at),
         "gathered_weights": np.where(at_loss, output_table, layer),
         "activations": _saved(at),
@@ -84,6 +84,15 @@ def _parameter_bytes(
     return bytes_per_parameter * (dense + experts + held + small)
 
 
+def _whole_where_kept(at: Setting, bytes_per_parameter: float) -> FloatColumn:
+    """A tensor of the parameters' size, cut as they are; whole on every fsdp rank where weights
+    are gathered once a step, and gradients reduce-scattered once.
+    """
+    cut = _parameter_bytes(at, bytes_per_parameter)
+    shards = at.sizes.gathered_shards
+    return np.where(at.weights_kept, cut * shards, cut)
+
+
 def _zero_copies(at: Setting) -> tuple[FloatColumn, FloatColumn]:
     """Over how many copies ZeRO-1 cuts optimizer state: (dense, expert) (arXiv 1910.02054).
 
@@ -104,6 +113,8 @@ def _master_weights(at: Setting) -> FloatColumn:
 def _compute_copy(at: Setting) -> FloatColumn:
     """The weights that a forward pass reads, where they are held besides the master weights.
 
+    Whole where they are kept for the step.
+
     None where the master weights are gathered layer by layer (fsdp without further cuts), or are
     what the forward pass reads. Where ZeRO-1 cuts them over copies, or nothing is gathered, the
     copy stays.
@@ -111,7 +122,8 @@ def _compute_copy(at: Setting) -> FloatColumn:
     precision = at.workload.precision
     cut = _zero_copies(at)[0] > 1.0
     cast = (at.sizes.gathered_shards <= 1.0) & (precision.weights != precision.compute)
-    return np.where(cut | cast, _parameter_bytes(at, at.element_bytes), 0.0)
+    copy = _whole_where_kept(at, at.element_bytes)
+    return np.where(cut | cast | at.weights_kept, copy, 0.0)
 
 
 def _optimizer(at: Setting) -> FloatColumn:
@@ -132,7 +144,7 @@ def _gathered(at: Setting) -> tuple[FloatColumn, FloatColumn]:
     layer = arch.dense_layer_parameters / z.tensor
     layer = layer + arch.expert_layer_parameters / (z.expert * z.expert_tensor)
     output = arch.vocab * arch.embed / z.tensor
-    gathers, size = z.gathered_shards > 1.0, at.element_bytes
+    gathers, size = (z.gathered_shards > 1.0) & ~at.weights_kept, at.element_bytes
     return np.where(gathers, 1.5 * size * layer, 0.0), np.where(gathers, size * output, 0.0)
 
 

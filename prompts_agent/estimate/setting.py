@@ -21,6 +21,7 @@ from prompts_agent.workload.workload import Workload
 __all__ = ["Setting", "setting"]
 
 FloatColumn = NDArray[np.float64]
+BoolColumn = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,17 @@ class Setting:
     def stack(self) -> Stack | None:
         """The training software; see `stack_of`."""
         return stack_of(self.workload)
+
+    @property
+    def weights_kept(self) -> BoolColumn:
+        """Rows that gather their weights once a step and keep them whole until its end, bool[n].
+
+        Under a pipeline every microbatch would gather them again, so trainers do not reshard after
+        the forward pass (Llama 3, arXiv 2407.21783, section 3.3.2; torchtitan's default with
+        pipelines). A compiler's loop over microbatches gathers in each.
+        """
+        kept = (self.sizes.pipeline > 1.0) & (self.sizes.gathered_shards > 1.0)
+        return kept & (not self.compiled)
 
     @property
     def residual_shards(self) -> FloatColumn:

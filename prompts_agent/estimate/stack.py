@@ -1,27 +1,47 @@
-"""Stack: which kind of training software a workload runs on, as far as its constraints show."""
+"""Stack: which kind of training software a workload runs on."""
 
 from __future__ import annotations
 
 from prompts_agent.estimate.calibration import Stack
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Workload
 
 __all__ = ["stack_of"]
+
+_STACKS: dict[Framework, Stack] = {
+    Framework.JAX: "xla",
+    Framework.MAXTEXT: "xla",
+    Framework.PAX: "xla",
+    Framework.AXLEARN: "xla",
+    Framework.MEGATRON_LM: "megatron",
+    Framework.MEGATRON_BRIDGE: "megatron",
+    Framework.NEMO: "megatron",
+    Framework.MEGATRON_CLASSIC: "classic",
+    Framework.NANOTRON: "eager",
+    Framework.INTERNEVO: "classic",
+    Framework.TORCHTITAN: "fsdp",
+    Framework.LLM_FOUNDRY: "fsdp",
+    Framework.PYTORCH: "fsdp",
+}
 
 
 def stack_of(workload: Workload) -> Stack | None:
     """None on TPUs and in serving, whose platform's constants hold.
 
-    A workload's constraints say what its software can do: experts that divide the other ranks are
-    Megatron-Core's; data and fsdp alone are PyTorch's FSDP; no fsdp axis at all is a trainer with
-    pipeline and tensor layers of its own. Without constraints it is a compiler's (JAX on GPUs).
+    The framework decides where it is named. Else a workload's constraints say what its software can
+    do: experts that divide the other ranks are Megatron-Core's; data and fsdp alone are PyTorch's
+    FSDP; no fsdp axis at all is a trainer with pipeline and tensor layers of its own. Without
+    constraints it is a compiler's (JAX on GPUs).
     """
     if find_chip(workload.topology.chip).platform == "tpu" or not workload.phase.is_training:
         return None
+    if workload.framework in _STACKS:
+        return _STACKS[workload.framework]
     constraints = workload.constraints
     if constraints.expert_divides:
         return "megatron"
     if set(constraints.axes) <= {Axis.DATA, Axis.FSDP}:
         return "fsdp"
-    return "xla" if Axis.FSDP in constraints.axes else "eager"
+    return "xla" if Axis.FSDP in constraints.axes else "classic"

@@ -35,6 +35,11 @@ def uncalibrated(calibration: Calibration) -> Calibration:
     return _neutral(calibration.model_dump_json())
 
 
+def without_preference(calibration: Calibration) -> Calibration:
+    """The same constants, and nothing learnt of which meshes people adopt."""
+    return calibration.model_copy(update={"preferences": {}})
+
+
 _MARGINS = frozenset({"fragmentation", "workspace_bytes", "straggle", "expert_imbalance"})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from prompts_agent.estimate.calibration import Calibration
 from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.estimate.estimator import propose, rank
 from prompts_agent.evaluate.meshes import count_meshes, degrees_of
@@ -22,18 +23,29 @@ IntColumn = NDArray[np.int64]
 
 
 def top_choices(
-    estimates: Estimates, table: LayoutTable, workload: Workload, count: int = 3
+    estimates: Estimates,
+    table: LayoutTable,
+    workload: Workload,
+    calibration: Calibration | None = None,
 ) -> IntColumn:
-    """What we would propose among the rows; the best of them anyway where nothing may fit."""
-    chosen = propose(estimates, table, workload, count=count)
-    return chosen if len(chosen) else rank(estimates, table, workload)[:1]
+    """The three that we would propose among the rows; the best of them anyway where nothing may
+    fit.
+    """
+    chosen = propose(estimates, table, workload, calibration=calibration)
+    if len(chosen):
+        return chosen
+    return rank(estimates, table, workload, calibration=calibration)[:1]
 
 
 def by_estimate(
-    estimates: Estimates, table: LayoutTable, workload: Workload, times_s: FloatColumn
+    estimates: Estimates,
+    table: LayoutTable,
+    workload: Workload,
+    times_s: FloatColumn,
+    calibration: Calibration | None = None,
 ) -> Method:
-    """Estimates held against measured runs of the same rows."""
-    chosen = top_choices(estimates, table, workload)
+    """Estimates held against measured runs of the same rows; `calibration` gives preferences."""
+    chosen = top_choices(estimates, table, workload, calibration)
     return Method(
         top_1=float(tied_best(times_s)[chosen[0]]),
         top_3=float(tied_best(times_s)[chosen].any()),

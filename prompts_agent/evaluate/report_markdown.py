@@ -70,6 +70,7 @@ def _notes() -> tuple[str, ...]:
         else "tpe: left out, optuna is not installed (`pip install prompts-agent[evaluate]`).",
         "no calibration: data-sheet figures, nothing overlaps, no latencies and margins.",
         "no placement: every axis lies in one fast domain.",
+        "no preference: by estimated time and chance to fit alone.",
         "recipes decide near ties: of layouts whose costs are within 2%, the one that principles "
         "lead to. Proposals are not ranked so: recipes give reasons and change no rank.",
         "The compiler takes no part: proposals are estimated here and never compiled.",

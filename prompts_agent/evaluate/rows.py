@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from prompts_agent.estimate.as_run import as_run
+from prompts_agent.estimate.calibration import Calibration
 from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.estimate.estimator import usable_hbm_bytes
 from prompts_agent.estimate.sizes import dtype_bytes
@@ -17,7 +19,7 @@ from prompts_agent.layout.table import LayoutTable
 from prompts_agent.model.count import parameters
 from prompts_agent.workload.workload import Measured, Workload
 
-__all__ = ["choice", "facts", "points", "seconds", "seconds_of"]
+__all__ = ["as_run_table", "choice", "facts", "points", "seconds", "seconds_of"]
 
 FloatColumn = NDArray[np.float64]
 
@@ -25,6 +27,18 @@ _MFU_RULE = 0.4
 """Model FLOPs utilisation of a good dense run: 38 to 43% in arXiv 2407.21783, table 4."""
 _NEAR = 2.0
 _LEAST_SHARE = 0.01
+
+
+def as_run_table(
+    rows: Sequence[Measured], workload: Workload, calibration: Calibration
+) -> LayoutTable:
+    """The layouts that were most likely run: knobs that a source leaves open as well set as can be
+    (`estimate.as_run`), those that it states as stated.
+    """
+    return LayoutTable.of(
+        as_run(row, workload, calibration=calibration)[0] if row.open_knobs else row.layout
+        for row in rows
+    )
 
 
 def seconds(row: Measured, workload: Workload) -> float | None:

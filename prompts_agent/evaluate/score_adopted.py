@@ -13,11 +13,11 @@ from prompts_agent.errors import WorkloadError
 from prompts_agent.estimate.calibration import Calibration
 from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.estimate.estimator import estimate, propose, usable_hbm_bytes
-from prompts_agent.evaluate.ablation import uncalibrated, unplaced
+from prompts_agent.evaluate.ablation import uncalibrated, unplaced, without_preference
 from prompts_agent.evaluate.by_recipes import BY_RECIPES, by_recipes
 from prompts_agent.evaluate.meshes import count_meshes, degrees_of
 from prompts_agent.evaluate.methods import on_adopted
-from prompts_agent.evaluate.rows import choice, facts, points, seconds, seconds_of
+from prompts_agent.evaluate.rows import as_run_table, choice, facts, points, seconds, seconds_of
 from prompts_agent.evaluate.score import ADVISOR, Method, Score, tags
 from prompts_agent.evaluate.scores import TIE
 from prompts_agent.evaluate.sources import collection_of, framework_of
@@ -57,7 +57,7 @@ def score_adopted(workload: Workload, calibration: Calibration) -> Score:
         adopted=np.array([workload.adopted.degrees.get(axis, 1) for axis in Axis]),
     )
     estimates = estimate(table, workload, calibration=calibration)
-    ranked = at.ranked(estimates)
+    ranked = at.ranked(estimates, calibration=calibration)
     place = at.place(ranked)
     score = Score(
         kind="adopted",
@@ -87,11 +87,17 @@ class _Search:
     degrees: IntColumn
     adopted: IntColumn
 
-    def ranked(self, estimates: Estimates, count: int | None = None) -> IntColumn:
-        """The best row of each mesh that may fit, best first."""
+    def ranked(
+        self,
+        estimates: Estimates,
+        count: int | None = None,
+        calibration: Calibration | None = None,
+    ) -> IntColumn:
+        """The best row of each mesh that may fit, best first; `calibration` gives preferences."""
         if not len(self.table):
             return np.empty(0, dtype=np.int64)
-        return propose(estimates, self.table, self.workload, count=count or len(self.table))
+        most = count or len(self.table)
+        return propose(estimates, self.table, self.workload, count=most, calibration=calibration)
 
     def place(self, ranked: IntColumn) -> int | None:
         """Of the adopted mesh among ranked rows, 1 = first."""
@@ -100,17 +106,18 @@ class _Search:
 
 
 def _others(
-    at: _Search, estimates: Estimates, calibration: Calibration, ranked: IntColumn
+    at: _Search, own: Estimates, calibration: Calibration, ranked: IntColumn
 ) -> dict[str, Method]:
     """Baselines and ablations on the same layouts."""
-    fits = estimates.hbm_bytes <= usable_hbm_bytes(at.workload)
+    fits = own.hbm_bytes <= usable_hbm_bytes(at.workload)
     plain = estimate(at.table, at.workload, calibration=uncalibrated(calibration))
     flat = estimate(unplaced(at.table), at.workload, calibration=calibration)
     return {
         **on_adopted(at.table, at.workload, fits, at.adopted),
-        "no calibration": _method(at.place(at.ranked(plain, 3))),
-        "no placement": _method(at.place(at.ranked(flat, 3))),
-        BY_RECIPES: _method(at.place(by_recipes(ranked, at.table, estimates, at.workload))),
+        "no calibration": _method(at.place(at.ranked(plain, 3, uncalibrated(calibration)))),
+        "no placement": _method(at.place(at.ranked(flat, 3, calibration))),
+        "no preference": _method(at.place(at.ranked(own, 3, without_preference(calibration)))),
+        BY_RECIPES: _method(at.place(by_recipes(ranked, at.table, own, at.workload))),
     }
 
 
@@ -123,7 +130,7 @@ def _method(place: int | None) -> Method:
 def _with_rows(score: Score, workload: Workload, calibration: Calibration) -> Score:
     """The score with the file's runs as points and facts."""
     rows = measured_rows(workload)
-    table = LayoutTable.of(row.layout for row in rows)
+    table = as_run_table(rows, workload, calibration)
     known = estimate(table, workload, calibration=calibration)
     plain = estimate(table, workload, calibration=uncalibrated(calibration))
     return score.model_copy(

@@ -7,10 +7,10 @@ import numpy as np
 from prompts_agent.errors import LayoutError
 from prompts_agent.estimate.calibration import Calibration
 from prompts_agent.estimate.estimator import estimate, propose
-from prompts_agent.evaluate.ablation import uncalibrated, unplaced
+from prompts_agent.evaluate.ablation import uncalibrated, unplaced, without_preference
 from prompts_agent.evaluate.meshes import count_meshes, degrees_of
 from prompts_agent.evaluate.methods import by_estimate, on_runs, top_choices
-from prompts_agent.evaluate.rows import choice, facts, points, seconds
+from prompts_agent.evaluate.rows import as_run_table, choice, facts, points, seconds
 from prompts_agent.evaluate.score import ADVISOR, Method, Score, Unrestricted, tags
 from prompts_agent.evaluate.sweep import Sweep
 from prompts_agent.evaluate.tuner import tuned
@@ -30,7 +30,7 @@ def score_sweep(sweep: Sweep, calibration: Calibration) -> Score:
     that failed for no stated cause count for nothing but the unrestricted choice.
     """
     workload = sweep.workload
-    table = LayoutTable.of(row.layout for row in sweep.rows)
+    table = as_run_table(sweep.rows, workload, calibration)
     estimates = estimate(table, workload, calibration=calibration)
     plain = estimate(table, workload, calibration=uncalibrated(calibration))
     score = Score(
@@ -48,24 +48,30 @@ def score_sweep(sweep: Sweep, calibration: Calibration) -> Score:
 def _ranked(sweep: Sweep, score: Score, calibration: Calibration) -> Score:
     workload = sweep.workload
     timed = [(row, time) for row in sweep.rows if (time := seconds(row, workload)) is not None]
-    table = LayoutTable.of(row.layout for row, _ in timed)
+    table = as_run_table([row for row, _ in timed], workload, calibration)
     times_s = np.array([time for _, time in timed])
     estimates = estimate(table, workload, calibration=calibration)
     plain = estimate(table, workload, calibration=uncalibrated(calibration))
     flat = estimate(unplaced(table), workload, calibration=calibration)
     methods: dict[str, Method] = {
-        ADVISOR: by_estimate(estimates, table, workload, times_s),
+        ADVISOR: by_estimate(estimates, table, workload, times_s, calibration),
         **on_runs(table, workload, times_s),
         **tuned(table, times_s),
-        "no calibration": by_estimate(plain, table, workload, times_s),
-        "no placement": by_estimate(flat, table, workload, times_s),
+        "no calibration": by_estimate(plain, table, workload, times_s, uncalibrated(calibration)),
+        "no placement": by_estimate(flat, table, workload, times_s, calibration),
+        "no preference": by_estimate(
+            estimates, table, workload, times_s, without_preference(calibration)
+        ),
     }
-    first, best = int(top_choices(estimates, table, workload)[0]), int(np.argmin(times_s))
+    first, best = (
+        int(top_choices(estimates, table, workload, calibration)[0]),
+        int(np.argmin(times_s)),
+    )
     return score.model_copy(
         update={
             "kind": "sweep",
             "methods": methods,
-            "abstained": not len(propose(estimates, table, workload)),
+            "abstained": not len(propose(estimates, table, workload, calibration=calibration)),
             "legal_meshes": len(table),
             "unrestricted": _unrestricted(sweep, timed, calibration),
             "first": choice(table, estimates, workload, first, float(times_s[first])),
@@ -86,7 +92,7 @@ def _unrestricted(
     if not len(table):
         return None
     estimates = estimate(table, workload, calibration=calibration)
-    first = table.row(int(top_choices(estimates, table, workload)[0]))
+    first = table.row(int(top_choices(estimates, table, workload, calibration)[0]))
     degrees = tuple(first.mesh.size(axis) for axis in Axis)
     least_s = min(time for _, time in timed)
     same = [t for row, t in timed if tuple(row.layout.mesh.size(a) for a in Axis) == degrees]

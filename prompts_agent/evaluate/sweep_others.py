@@ -14,6 +14,7 @@ from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.catalog import find_model
+from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Constraints, Phase, Precision, Traffic, Workload
 
 __all__ = ["pools", "tpu_trials"]
@@ -51,6 +52,7 @@ def tpu_trials(directory: Path) -> Iterator[Sweep]:
             global_batch=batch,
             sequence=sequence,
             constraints=Constraints(axes=(Axis.DATA, Axis.FSDP, Axis.CONTEXT, Axis.TENSOR)),
+            framework=Framework.MAXTEXT,
             source="vlasenkoalexey/tpu_performance_autoresearch_wiki",
         )
         tried = []

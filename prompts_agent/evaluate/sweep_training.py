@@ -24,6 +24,7 @@ from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.spec import ModelSpec
+from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Constraints, Phase, Precision, Workload
 
 __all__ = ["amp", "bigscience", "internevo", "nanotron", "vtrain"]
@@ -64,6 +65,7 @@ def nanotron(directory: Path) -> Iterator[Sweep]:
                 remat=(Remat.NONE,),
                 sequence_parallel=(True,),
             ),
+            framework=Framework.NANOTRON,
             source="vinjn/nanotron-ultrascale-playbook",
         )
         tried = []
@@ -119,6 +121,7 @@ def vtrain(directory: Path) -> Iterator[Sweep]:
             sequence=sequence,
             precision=Precision(compute="fp16", gradients="fp16"),
             constraints=_old_megatron(),
+            framework=Framework.MEGATRON_CLASSIC,
             source="VIA-Research/vTrain",
         )
         tried = [
@@ -181,6 +184,7 @@ def bigscience(directory: Path) -> Iterator[Sweep]:
             sequence=2048,
             precision=Precision(gradients="fp32"),
             constraints=_old_megatron(),
+            framework=Framework.MEGATRON_CLASSIC,
             source="bigscience-workshop/bigscience",
         )
         tried = [
@@ -209,6 +213,7 @@ def internevo(directory: Path) -> Iterator[Sweep]:
             constraints=Constraints(
                 axes=_MEGATRON_AXES, remat=(Remat.NONE,), sequence_parallel=(False,)
             ),
+            framework=Framework.INTERNEVO,
             source="InternLM/InternEvo",
         )
         tried = []
@@ -253,6 +258,7 @@ def amp(directory: Path) -> Iterator[Sweep]:
                 sequence_parallel=(False,),
                 virtual_stages=(1,),
             ),
+            framework=Framework.MEGATRON_CLASSIC,
             source="DachengLi1/AMP",
         )
         tried = [

@@ -7,6 +7,7 @@ from pydantic import Field, PositiveInt
 from prompts_agent.layout.layout import PipelineSchedule, Remat
 from prompts_agent.layout.mesh import Axis, AxisSize
 from prompts_agent.record import Record
+from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Constraints, Objective, Phase, Precision, Traffic
 
 __all__ = ["AdoptedForm", "KnobsForm", "LayoutForm", "MeasuredForm", "WorkloadForm"]
@@ -75,6 +76,7 @@ class WorkloadForm(Record):
     sequence: int = Field(ge=1)
     objective: Objective = Objective.THROUGHPUT
     precision: Precision = Precision()
+    framework: Framework | None = None
     traffic: Traffic | None = None
     constraints: Constraints = Constraints()
     baseline: LayoutForm | None = None

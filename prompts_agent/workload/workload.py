@@ -11,6 +11,7 @@ from prompts_agent.layout.layout import Layout, Remat
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.spec import ModelSpec
 from prompts_agent.record import Record
+from prompts_agent.workload.framework import Framework
 
 __all__ = [
     "Adopted",
@@ -146,6 +147,8 @@ class Workload(Record):
     """Tokens per sequence; decode: the context that the cache holds."""
     objective: Objective = Objective.THROUGHPUT
     precision: Precision = Precision()
+    framework: Framework | None = None
+    """None: not known, or none of those that are known apart."""
     traffic: Traffic | None = None
     constraints: Constraints = Constraints()
     baseline: Layout | None = None

@@ -69,6 +69,7 @@ def load_workload(path: Path | str) -> Workload:
         sequence=form.sequence,
         objective=form.objective,
         precision=form.precision,
+        framework=form.framework,
         traffic=form.traffic,
         constraints=form.constraints,
         baseline=baseline,

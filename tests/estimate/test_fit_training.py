@@ -21,10 +21,16 @@ from prompts_agent.estimate.fit_preference import (
     fit_preferences,
 )
 from prompts_agent.estimate.fit_training import START, cross_validated, fit_constants
-from prompts_agent.estimate.preference import FEATURES, MOST, features, preference
+from prompts_agent.estimate.preference import (
+    FEATURES,
+    MOST,
+    features,
+    preference,
+)
 from prompts_agent.estimate.stack import stack_of
 from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Constraints, Measured, Phase, Workload
 
 BATCHES = (16, 64)
@@ -102,7 +108,7 @@ def test_open_knobs_are_taken_as_well_set() -> None:
         ("h100:1x8", {}, "xla"),
         ("h100:1x8", {"expert_divides": True}, "megatron"),
         ("h100:1x8", {"axes": (Axis.DATA, Axis.FSDP)}, "fsdp"),
-        ("h100:1x8", {"axes": (Axis.PIPELINE, Axis.DATA, Axis.TENSOR)}, "eager"),
+        ("h100:1x8", {"axes": (Axis.PIPELINE, Axis.DATA, Axis.TENSOR)}, "classic"),
     ],
 )
 def test_constraints_show_the_software(
@@ -191,3 +197,17 @@ def test_a_fit_of_everything_keeps_what_no_point_touches() -> None:
     assert set(found.stacks) == {"tpu"}
     assert found.calibration.stacks == known.stacks
     assert found.calibration.step_time["tpu"] == found.stacks["tpu"].cross_validated
+
+
+def test_a_named_framework_decides() -> None:
+    axes = Constraints(axes=(Axis.PIPELINE, Axis.DATA, Axis.TENSOR))
+    for framework, stack in (
+        (Framework.NANOTRON, "eager"),
+        (Framework.MEGATRON_CLASSIC, "classic"),
+        (Framework.NEMO, "megatron"),
+        (Framework.MAXTEXT, "xla"),
+    ):
+        one = job(topology="h100:1x8", constraints=axes)
+        assert stack_of(one.model_copy(update={"framework": framework})) == stack
+    on_tpu = job(topology="v5e:4x4").model_copy(update={"framework": Framework.MAXTEXT})
+    assert stack_of(on_tpu) is None

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from estimate_build import at, job, layout
@@ -7,10 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prompts_agent.estimate.calibration import Constant, load_calibration
+from prompts_agent.estimate.collectives import data_s, ring_latency_s
 from prompts_agent.estimate.estimator import estimate
 from prompts_agent.estimate.memory import memory_terms
 from prompts_agent.estimate.step_time import exposed_s, step_time
+from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.table import LayoutTable
+from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Constraints
 
 
@@ -88,3 +93,30 @@ def test_stages_hide_tokens_that_travel_under_another_microbatch() -> None:
     ]
     assert waits[0] > 0.0
     assert waits[1] == 0.0
+
+
+def test_nanotron_s_microbatches_wait_on_large_clusters() -> None:
+    """1.4 s a microbatch on 512 devices, an eighth on 256, nothing for other software."""
+    knobs = {"microbatch": 1, "gradient_accumulation": 4}
+    for nodes, expected_s in ((64, 1.4), (32, 1.4 / 8)):
+        for framework, stall_s in ((Framework.NANOTRON, expected_s), (Framework.NEMO, 0.0)):
+            work = job(topology=f"h100:{nodes}x8", batch=32 * nodes, framework=framework)
+            one = at(work, {"data": 8 * nodes}, **knobs)
+            assert step_time(one, memory_terms(one))["stall_s"][0] == pytest.approx(4 * stall_s)
+
+
+def test_gradients_in_pieces_pay_a_ring_s_latency_each() -> None:
+    """Reduced in pieces of 25 MB by PyTorch's DDP: with twice the latency the exposed time grows by
+    that of every piece, forth and back.
+    """
+    work = job(topology="h100:4x8", batch=32, framework=Framework.NANOTRON)
+    one = at(work, {"data": 32}, microbatch=1, gradient_accumulation=1)
+    gradients = memory_terms(one)["gradients"]
+    pieces = float(np.ceil(gradients[0] / 25e6))
+    ring_s = float(ring_latency_s(one.links, (Axis.DATA, Axis.CONTEXT))[0])
+    # 4 nodes of 8: three steps across, and the hops of one node.
+    hops_s = one.links.hop_latency_s * float(one.links.of(Axis.DATA)[1][0])
+    assert ring_s == pytest.approx(3 * one.links.network_latency_s + hops_s)
+    whole = replace(one, constants=one.constants.model_copy(update={"bucket_bytes": 1e12}))
+    longer_s = data_s(one, gradients)[0] - data_s(whole, gradients)[0]
+    assert longer_s == pytest.approx(2.0 * (pieces - 1.0) * ring_s)
