@@ -28,6 +28,7 @@ from prompts_agent.layout.table import LayoutTable
 from prompts_agent.model.spec import ModelSpec, MoeDims
 from prompts_agent.record import Record
 from prompts_agent.units import GB, GIB
+from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Constraints, Phase, Precision, Workload
 
 __all__ = [
@@ -107,6 +108,7 @@ def _workload(case: _Case, model: ModelSpec, precision: Precision) -> Workload:
         sequence=case.sequence,
         precision=precision,
         constraints=_constraints(case),
+        framework=Framework.NANOTRON if case.model.startswith("nanotron") else None,
     )
 
 

@@ -68,13 +68,14 @@ def test_what_is_spoiled_is_found(
 
 
 def test_words_that_contradict_the_layout_are_found(report: Report) -> None:
-    changed = report.proposals[0].changes
-    moved = next(c for c in changed if c.direction in ("raise", "lower"))
-    other = "Lowers" if moved.direction == "raise" else "Raises"
-    spoiled = with_reason(report, f"{other} the tensor axis to fit.")
-    directions = {c.what: c.direction for c in changed}
-    assert directions.get("tensor") != other.lower().rstrip("s")
-    assert any("tensor" in line for line in faults(spoiled))
+    moved = next(
+        change
+        for change in report.proposals[0].changes
+        if change.what in ("tensor", "fsdp") and change.direction in ("raise", "lower")
+    )
+    opposite = "Lowers" if moved.direction == "raise" else "Raises"
+    spoiled = with_reason(report, f"{opposite} the {moved.what} axis to fit.")
+    assert any(f"the {moved.what} axis" in line for line in faults(spoiled))
 
 
 def test_a_finding_needs_its_facts_and_a_word() -> None:
