@@ -101,7 +101,7 @@ class Session:
                 return kept
             raw = parse_object(reply.text)
             rejected = [Rejection("not the form asked for", reply.text[:80])]
-            if raw is not None:
+            if raw is not None and raw.keys() & task.form.model_fields.keys():
                 outcome = _judged(task, raw)
                 kept = outcome[0] if outcome[0] is not None else kept
                 rejected = outcome[1]
