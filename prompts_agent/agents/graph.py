@@ -12,6 +12,7 @@ from prompts_agent.agents.report import Report
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.agents.state import State
 from prompts_agent.errors import InputError
+from prompts_agent.estimate.calibration import read_calibration, using
 from prompts_agent.trace.profile import Profile
 
 if TYPE_CHECKING:
@@ -129,13 +130,19 @@ def _run(
         os.environ["LANGSMITH_TRACING"] = "false"
         os.environ["LANGCHAIN_TRACING_V2"] = "false"
     started = time.perf_counter()
-    if session is None:
-        report: Report = build_graph(progress).invoke(state)["report"]
-    else:
-        from prompts_agent.agents.llm.resume import run_with_model
-
-        report = run_with_model(state, progress, session)
+    path = request.calibration
+    with using(read_calibration(path) if path is not None else None):
+        report = _invoked(state, progress, session)
     if not request.timings or report.search is None:
         return report
     taken = report.search.model_copy(update={"wall_s": time.perf_counter() - started})
     return report.model_copy(update={"search": taken})
+
+
+def _invoked(state: State, progress: Progress | None, session: Session | None) -> Report:
+    if session is None:
+        report: Report = build_graph(progress).invoke(state)["report"]
+        return report
+    from prompts_agent.agents.llm.resume import run_with_model
+
+    return run_with_model(state, progress, session)

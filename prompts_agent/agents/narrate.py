@@ -77,6 +77,7 @@ def _proposal(
         ),
         tradeoffs=tuple(said(text) for text in draft.tradeoffs),
         terms=draft.candidate.terms,
+        factors=draft.candidate.factors,
     )
 
 

@@ -16,8 +16,10 @@ from prompts_agent.agents.analyst.analyst import analyse
 from prompts_agent.agents.model_text import model_text
 from prompts_agent.agents.planner.decision import cannot_tell, dominating, not_sharding
 from prompts_agent.agents.report import Abstention, Baseline, Report, WorkloadSummary
+from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.agents.resolve import resolve
 from prompts_agent.agents.state import State
+from prompts_agent.estimate.calibration import Constant, load_calibration
 from prompts_agent.knowledge.vocabulary import FindingKind
 from prompts_agent.workload.workload import Workload
 
@@ -126,7 +128,8 @@ def report(state: State) -> State:
         evidence=state["retrieved"].evidence,
         abstained=narrate.filled_abstention(state.get("abstained"), facts),
         search=found.count if found is not None else None,
-        caveats=(*job.caveats, *narrate.caveats(found)),
+        caveats=(*job.caveats, *narrate.caveats(found), *_foreign(state["request"], found)),
+        constants=_constants(job.workload) if found is not None else {},
     )
     return {"report": plain if state.get("board") is None else _planned(plain, state)}
 
@@ -158,8 +161,28 @@ def _summary(workload: Workload | None) -> WorkloadSummary | None:
         global_batch=workload.global_batch,
         sequence=workload.sequence,
         dims=workload.model,
+        precision=workload.precision,
+        traffic=workload.traffic,
         assumptions=workload.assumptions,
     )
+
+
+def _foreign(request: DiagnoseRequest, found: Found | None) -> tuple[str, ...]:
+    """Whose constants they are, where they are not this package's."""
+    if request.calibration is None or found is None:
+        return ()
+    return (f"Estimates use the constants of {request.calibration.name}, not those that ship.",)
+
+
+def _constants(workload: Workload | None) -> dict[str, Constant]:
+    """The numbers that entered the estimates of the workload."""
+    if workload is None:
+        return {}
+    # Not above: a trace that tells nothing needs no estimate, nor NumPy.
+    from prompts_agent.estimate.setting import constants_key
+
+    entries = load_calibration().entries(*constants_key(workload))
+    return {name: entries[name] for name in sorted(entries)}
 
 
 def _baseline(workload: Workload | None, found: Found | None) -> Baseline | None:
@@ -173,5 +196,6 @@ def _baseline(workload: Workload | None, found: Found | None) -> Baseline | None
         predicted_step_time_s=today.predicted.step_time_s if today is not None else None,
         hbm_bytes=today.predicted.hbm_bytes if today is not None else None,
         terms=today.terms if today is not None else {},
+        scale=found.scale if found is not None else None,
         source=measured.source if measured is not None else "the workload's baseline",
     )

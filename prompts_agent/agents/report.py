@@ -12,12 +12,13 @@ from pydantic import Field
 
 from prompts_agent.agents.finding import Finding
 from prompts_agent.agents.opinion import Opinion
+from prompts_agent.estimate.calibration import Constant
 from prompts_agent.knowledge.evidence import Evidence
 from prompts_agent.layout.layout import Layout
 from prompts_agent.model.spec import ModelSpec
 from prompts_agent.record import Record
 from prompts_agent.trace.profile import Profile, TraceFile
-from prompts_agent.workload.workload import Objective, Phase
+from prompts_agent.workload.workload import Objective, Phase, Precision, Traffic
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -28,6 +29,7 @@ __all__ = [
     "Config",
     "Predicted",
     "Proposal",
+    "RankFactors",
     "Reason",
     "Rejection",
     "Report",
@@ -36,7 +38,7 @@ __all__ = [
     "WorkloadSummary",
 ]
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 
 Rung = Literal["estimated", "compiled", "measured"]
 
@@ -63,6 +65,15 @@ class Predicted(Record):
     """Throughput ÷ today's; None where today's layout is not known."""
     speedup_low: float | None = None
     speedup_high: float | None = None
+
+
+class RankFactors(Record):
+    """What the order is made by besides the objective: cost = objective × preference ÷ chance."""
+
+    fit_probability: float
+    """Chance that the memory need is within the limit, by the interval of the estimate."""
+    preference: float = 1.0
+    """What is learnt of the meshes that people adopt, as a factor on time; below 1 is liked."""
 
 
 class Reason(Record):
@@ -128,6 +139,7 @@ class Proposal(Record):
     tradeoffs: tuple[str, ...]
     terms: dict[str, float] = Field(default_factory=dict)
     """What the predicted step is made of, name → seconds or bytes."""
+    factors: RankFactors | None = None
     config: Config | None = None
 
 
@@ -173,6 +185,8 @@ class WorkloadSummary(Record):
     sequence: int
     dims: ModelSpec | None = None
     """The model's dims, so that a config can be written from the report alone."""
+    precision: Precision | None = None
+    traffic: Traffic | None = None
     assumptions: tuple[str, ...] = ()
 
 
@@ -184,6 +198,8 @@ class Baseline(Record):
     predicted_step_time_s: float | None = None
     hbm_bytes: int | None = None
     terms: dict[str, float] = Field(default_factory=dict)
+    scale: float | None = None
+    """Measured ÷ estimated step of today's layout, which every predicted time is multiplied by."""
     source: str
 
 
@@ -206,5 +222,7 @@ class Report(Record):
     caveats: tuple[str, ...] = ()
     other_objective: str | None = None
     """What would change under the other objective, a sentence."""
+    constants: dict[str, Constant] = Field(default_factory=dict)
+    """The calibrated numbers behind the estimates, by name."""
     opinion: Opinion | None = None
     """What a language model added; None where none is configured."""

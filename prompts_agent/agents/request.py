@@ -46,6 +46,8 @@ class DiagnoseRequest(Record):
     """A directory of a team's recipes; None: that of PROMPTS_KB, where it is set."""
     kb: str | None = None
     """A Chroma server that holds the recipes, `http://host:port`; None: those of this package."""
+    calibration: Path | None = None
+    """A file of constants that `prompts calibrate fit` wrote; None: those of this package."""
     timings: bool = False
     """Put wall-clock seconds into the report, which then differs from run to run."""
     tracing: bool = False

@@ -18,6 +18,7 @@ from prompts_agent.cli import (
     doctor,
     emit,
     evaluate,
+    explain,
     knowledge,
     lint,
     plan,
@@ -91,6 +92,7 @@ app.command("doctor")(doctor.doctor)
 app.command("replay")(replay.replay)
 app.command("emit")(emit.emit)
 app.command("show")(show.show)
+app.command("explain")(explain.explain)
 app.command("lint")(lint.lint)
 app.command("schema")(schema.schema)
 app.command("verify")(verify.verify)

@@ -50,6 +50,7 @@ def diagnose(
         ),
     ] = False,
     verify: options.Verify = "auto",
+    calibration: options.CalibrationFile = None,
     commit: options.Commit = None,
     redact: options.Redact = True,
     llm: options.Llm = None,
@@ -76,6 +77,7 @@ def diagnose(
         "verify": verify,
         "kb_path": kb_path,
         "kb": kb,
+        "calibration": calibration,
         "xprof": xprof,
     }
     run(

@@ -9,6 +9,7 @@ import typer
 
 __all__ = [
     "Batch",
+    "CalibrationFile",
     "Commit",
     "Force",
     "Format",
@@ -157,6 +158,15 @@ Kb = Annotated[
         "--kb",
         metavar="URL",
         help="A Chroma server that holds the recipes; its token is in PROMPTS_KB_TOKEN.",
+        show_default=False,
+    ),
+]
+CalibrationFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration",
+        metavar="FILE",
+        help="Constants that `prompts calibrate fit` wrote, in place of those that ship.",
         show_default=False,
     ),
 ]

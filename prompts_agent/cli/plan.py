@@ -36,6 +36,7 @@ def plan(
     framework: options.Framework = None,
     from_config: options.FromConfig = None,
     verify: options.Verify = "auto",
+    calibration: options.CalibrationFile = None,
     commit: options.Commit = None,
     redact: options.Redact = True,
     kb_path: options.KbPath = None,
@@ -64,6 +65,7 @@ def plan(
         "verify": verify,
         "kb_path": kb_path,
         "kb": kb,
+        "calibration": calibration,
     }
     run(
         (),

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
-import numpy as np
-from numpy.typing import NDArray
-
 from prompts_agent.estimate.calibration import Calibration
 from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.estimate.estimator import estimate, rank
@@ -32,7 +27,7 @@ def as_run(
     table = as_run_choices(measured, workload)
     estimates = estimate(table, workload, calibration=calibration)
     best = int(rank(estimates, table, workload, calibration=calibration)[0])
-    return table.row(best), _row(estimates, best)
+    return table.row(best), estimates.row(best)
 
 
 def as_run_choices(measured: Measured, workload: Workload) -> LayoutTable:
@@ -84,13 +79,3 @@ def _chunked(chunks: int) -> dict[str, object]:
     plain = PipelineSchedule.ONE_F_ONE_B
     schedule = plain if chunks == 1 else PipelineSchedule.INTERLEAVED
     return {"virtual_stages": chunks, "schedule": schedule}
-
-
-def _row(estimates: Estimates, index: int) -> Estimates:
-    def one(column: NDArray[np.float64]) -> NDArray[np.float64]:
-        return column[index : index + 1]
-
-    columns = {
-        f.name: one(getattr(estimates, f.name)) for f in fields(Estimates) if f.name != "terms"
-    }
-    return Estimates(**columns, terms={name: one(value) for name, value in estimates.terms.items()})

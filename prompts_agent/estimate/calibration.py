@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import cache
 from importlib import resources
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from prompts_agent.errors import InternalError
+from prompts_agent.errors import InputError, InternalError
 from prompts_agent.record import Record
 
-__all__ = ["Calibration", "Constant", "Constants", "Residuals", "Stack", "load_calibration"]
+__all__ = [
+    "Calibration",
+    "Constant",
+    "Constants",
+    "Residuals",
+    "Stack",
+    "load_calibration",
+    "read_calibration",
+    "using",
+]
 
 
 class Constant(Record):
@@ -118,6 +131,8 @@ before Megatron-Core (Megatron-DeepSpeed among it)."""
 class Calibration(Record):
     """Constants of the two platforms, and the residuals that give the 90% intervals."""
 
+    version: Literal[1] = 1
+    """Of this form of file; another has other fields."""
     platforms: dict[Platform, dict[str, Constant]]
     stacks: dict[Stack, dict[str, Constant]] = Field(default_factory=dict)
     """What a training stack does otherwise than its platform's numbers say."""
@@ -134,33 +149,84 @@ class Calibration(Record):
     ratio_per_doubling: Residuals
     """Of the ratio of two layouts of one workload, per doubling of a degree between them."""
 
-    def constants(
+    def entries(
         self, platform: str, stack: Stack | None = None, chip: str | None = None
-    ) -> Constants:
+    ) -> dict[str, Constant]:
         """The numbers of `platform`, "tpu" or "gpu", with those of `stack` and of `chip` in their
-        place; `InternalError` where one is missing.
+        place, by name; `InternalError` where the platform is missing.
         """
         try:
-            entries = self.platforms["tpu" if platform == "tpu" else "gpu"]
+            found = self.platforms["tpu" if platform == "tpu" else "gpu"]
         except KeyError as error:
             raise InternalError(
                 f"no constants for platform {platform!r}",
                 rule="the calibration has tpu and gpu",
                 cure="Mend estimate/data/calibration.yaml.",
             ) from error
-        entries = entries | (self.stacks.get(stack, {}) if stack else {})
-        entries = entries | (self.chips.get(chip, {}) if chip else {})
-        return Constants(**{name: entry.value for name, entry in entries.items()})
+        found = found | (self.stacks.get(stack, {}) if stack else {})
+        return found | (self.chips.get(chip, {}) if chip else {})
+
+    def constants(
+        self, platform: str, stack: Stack | None = None, chip: str | None = None
+    ) -> Constants:
+        """The values of `entries`."""
+        found = self.entries(platform, stack, chip)
+        return Constants(**{name: entry.value for name, entry in found.items()})
+
+
+_IN_USE: ContextVar[Calibration | None] = ContextVar("calibration in use", default=None)
+
+
+def load_calibration() -> Calibration:
+    """The calibration in use: that of `using`, else the one that ships with the package
+    (`estimate/data/calibration.yaml`).
+    """
+    return _IN_USE.get() or _shipped()
+
+
+@contextlib.contextmanager
+def using(calibration: Calibration | None) -> Iterator[None]:
+    """Estimates inside take these constants; None leaves them as they are."""
+    if calibration is None:
+        yield
+        return
+    token = _IN_USE.set(calibration)
+    try:
+        yield
+    finally:
+        _IN_USE.reset(token)
 
 
 @cache
-def load_calibration() -> Calibration:
-    """The calibration that ships with the package (`estimate/data/calibration.yaml`)."""
-    import yaml
-
+def _shipped() -> Calibration:
     text = (
         resources.files("prompts_agent.estimate")
         .joinpath("data/calibration.yaml")
         .read_text("utf-8")
     )
-    return Calibration.model_validate(yaml.safe_load(text))
+    return Calibration.model_validate(_parsed(text))
+
+
+def read_calibration(path: Path) -> Calibration:
+    """A file that `prompts calibrate fit` wrote. Raises `InputError`."""
+    import yaml
+
+    cure = "Give the file that `prompts calibrate fit -o FILE` wrote."
+    try:
+        return Calibration.model_validate(_parsed(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(str(path), rule=error.strerror or "cannot be read", cure=cure) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise InputError(
+            str(path), rule=f"it is no calibration: {where}: {first['msg']}", cure=cure
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(str(path), rule="it is no YAML file", cure=cure) from error
+
+
+def _parsed(text: str) -> Any:
+    import yaml
+
+    return yaml.safe_load(text)

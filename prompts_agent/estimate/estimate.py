@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,3 +33,10 @@ class Estimates:
 
     def __len__(self) -> int:
         return int(self.step_time_s.shape[0])
+
+    def row(self, index: int) -> Estimates:
+        """One row alone."""
+        part = slice(index, index + 1)
+        columns = {f.name: getattr(self, f.name)[part] for f in fields(self) if f.name != "terms"}
+        terms = {name: column[part] for name, column in self.terms.items()}
+        return Estimates(**columns, terms=terms)

@@ -32,7 +32,8 @@ def touched_experts(experts: int, experts_per_token: int, tokens: FloatColumn) -
 
 def serving_times(at: Setting, kv_cache_bytes: FloatColumn) -> dict[str, FloatColumn]:
     """`ttft_s`, `tpot_s`, `tokens_per_s` (all replicas; input tokens for prefill, else output
-    tokens), and the decode step's `weights_s`, `kv_s`, `compute_s`, `exposed_s`, `overhead_s`.
+    tokens), and what the phase's step is made of: the parts of `_prefill_step` for prefill, whose
+    sum is TTFT; else those of `_decode_step`, and in mixed serving `prefill_s`, whose sum is TPOT.
 
     Mixed serving alternates: while b sequences each write `output` tokens, b prompts are prefilled,
     so a token costs `TPOT + b × prefill ÷ output`. A pipeline of p stages splits the batch into p
@@ -44,15 +45,17 @@ def serving_times(at: Setting, kv_cache_bytes: FloatColumn) -> dict[str, FloatCo
     step = _decode_step(at, sequences, kv_cache_bytes)
     decode = np.sum(list(step.values()), axis=0)
     prompt = float(workload.traffic.input_tokens if workload.traffic else workload.sequence)
-    prefill = _prefill_s(at, prompt)
+    prompt_step = _prefill_step(at, prompt)
+    prefill = np.sum(list(prompt_step.values()), axis=0)
     if workload.phase is Phase.PREFILL:
         rate = replicas * stages * prompt / prefill
-        return {"ttft_s": prefill, "tpot_s": decode, "tokens_per_s": rate, **step}
+        return {"ttft_s": prefill, "tpot_s": decode, "tokens_per_s": rate, **prompt_step}
     if workload.phase is Phase.DECODE:
         rate = replicas * sequences / decode
         return {"ttft_s": prefill, "tpot_s": decode, "tokens_per_s": rate, **step}
     output = float(workload.traffic.output_tokens if workload.traffic else workload.sequence)
-    token = decode + sequences * prefill / (output * stages)
+    step["prefill_s"] = sequences * prefill / (output * stages)
+    token = decode + step["prefill_s"]
     # A prompt waits for the step that runs when it comes, on average half of one.
     first = prefill + 0.5 * decode
     return {"ttft_s": first, "tpot_s": token, "tokens_per_s": replicas * sequences / token, **step}
@@ -108,7 +111,7 @@ def _stage_waits_s(at: Setting, tokens: FloatColumn, groups: FloatColumn) -> Flo
     return z.layers * layer + send_s(links, Axis.PIPELINE, whole)
 
 
-def _prefill_s(at: Setting, prompt: float) -> FloatColumn:
+def _prefill_step(at: Setting, prompt: float) -> dict[str, FloatColumn]:
     """One prompt of `prompt` tokens through one replica: matmuls and causal attention at their
     efficiencies, never faster than the weights are read, and the collectives in every layer.
     """
@@ -125,7 +128,10 @@ def _prefill_s(at: Setting, prompt: float) -> FloatColumn:
     read = size * held / hbm
     scores = 4.0 * tokens * arch.attended_tokens(int(prompt)) * arch.head_dim * arch.layers
     heads = np.ceil(arch.heads / z.tensor)
-    attention = scores * heads / (at.peak_flops_per_s * constants.attention_efficiency)
-    waits = z.pipeline * _stage_waits_s(at, tokens, np.ones_like(tokens))
     overhead = arch.layers * constants.layer_latency_s + constants.serving_overhead_s
-    return np.maximum(matmul, read) + attention + waits + overhead
+    return {
+        "compute_s": np.maximum(matmul, read),
+        "attention_s": scores * heads / (at.peak_flops_per_s * constants.attention_efficiency),
+        "exposed_s": z.pipeline * _stage_waits_s(at, tokens, np.ones_like(tokens)),
+        "overhead_s": np.full_like(tokens, overhead),
+    }

@@ -18,7 +18,7 @@ from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.table import REMATS, LayoutTable
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["Setting", "setting"]
+__all__ = ["Setting", "constants_key", "setting", "setting_with"]
 
 FloatColumn = NDArray[np.float64]
 BoolColumn = NDArray[np.bool_]
@@ -106,9 +106,19 @@ class Setting:
 
 def setting(table: LayoutTable, workload: Workload, calibration: Calibration) -> Setting:
     """The setting of every row of `table`."""
+    return setting_with(table, workload, calibration.constants(*constants_key(workload)))
+
+
+def constants_key(workload: Workload) -> tuple[str, Stack | None, str | None]:
+    """(platform, software, chip) whose constants hold for the workload."""
     chip = find_chip(workload.topology.chip)
     kind = chip.name if workload.phase.is_training else None
-    constants = calibration.constants(chip.platform, stack_of(workload), kind)
+    return chip.platform, stack_of(workload), kind
+
+
+def setting_with(table: LayoutTable, workload: Workload, constants: Constants) -> Setting:
+    """The same with constants at hand."""
+    chip = find_chip(workload.topology.chip)
     arch = architecture(workload.model)
     return Setting(
         table=table,

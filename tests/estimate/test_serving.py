@@ -74,6 +74,17 @@ def test_mixed_serving_shares_the_device_between_prompts_and_tokens() -> None:
     alone = decode().model_copy(update={"traffic": traffic})
     mixed, pure = times(both, {"tensor": 8}), times(alone, {"tensor": 8})
     assert mixed["tpot_s"] == pytest.approx(pure["tpot_s"] + 8 * pure["ttft_s"] / 256)
+    assert mixed["prefill_s"] == pytest.approx(8 * pure["ttft_s"] / 256)
+
+
+@pytest.mark.parametrize(
+    ("phase", "total"),
+    [(Phase.PREFILL, "ttft_s"), (Phase.DECODE, "tpot_s"), (Phase.SERVE, "tpot_s")],
+)
+def test_the_parts_of_a_serving_step_are_all_of_it(phase: Phase, total: str) -> None:
+    found = times(decode(batch=64).model_copy(update={"phase": phase}), {"tensor": 4, "data": 2})
+    parts = set(found) - {"ttft_s", "tpot_s", "tokens_per_s"}
+    assert sum(found[name] for name in parts) == pytest.approx(found[total])
 
 
 def test_attention_data_trades_weights_for_cache() -> None:

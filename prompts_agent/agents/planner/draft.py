@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from prompts_agent.agents.report import Change, Predicted, Reason
+from prompts_agent.agents.report import Change, Predicted, RankFactors, Reason
 from prompts_agent.layout.layout import Layout
 from prompts_agent.record import Record
 
@@ -19,6 +19,7 @@ class Candidate(Record):
     hbm_high_bytes: int
     """Upper end of the memory estimate: what must fit."""
     terms: dict[str, float] = Field(default_factory=dict)
+    factors: RankFactors | None = None
 
 
 class Draft(Record):

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prompts_agent.agents.planner.draft import Candidate
-from prompts_agent.agents.report import Predicted
+from prompts_agent.agents.report import Predicted, RankFactors
 from prompts_agent.agents.report import Search as SearchCount
+from prompts_agent.estimate.calibration import load_calibration
 from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.estimate.estimator import estimate, rank, usable_hbm_bytes
-from prompts_agent.estimate.ranking import FITS, diverse_top, fit_class
+from prompts_agent.estimate.preference import preference
+from prompts_agent.estimate.ranking import FITS, diverse_top, fit_class, fit_probability
 from prompts_agent.layout.enumerate import enumerate_layouts
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.table import LayoutTable
@@ -36,6 +38,8 @@ class Found:
     today: Candidate | None
     today_measured: bool
     """Predictions are today's measured step × the ratio of two estimates."""
+    scale: float | None = None
+    """Today's step as predicted ÷ by formulas alone; None where nothing was measured."""
     surely_fits: bool
     """At least one layout's upper memory estimate fits."""
     count: SearchCount
@@ -89,12 +93,20 @@ def search(workload: Workload) -> Found:
         roomier=_roomier(pool, rows[:_ROOMIER_MESHES].tolist()),
         today=today,
         today_measured=measured is not None,
+        scale=_scale(today, workload) if measured is not None else None,
         surely_fits=bool(np.any(fit)),
         count=SearchCount(
             legal=len(listed.table), fit=int(np.sum(fit)), considered=listed.considered
         ),
         others=dict(zip([other], map(pool.candidate, pool.best(other, 1).tolist()), strict=False)),
     )
+
+
+def _scale(today: Candidate | None, workload: Workload) -> float | None:
+    if today is None or today.predicted.step_time_s is None:
+        return None
+    alone = estimate(LayoutTable.of([today.layout]), workload)
+    return today.predicted.step_time_s / float(alone.step_time_s[0])
 
 
 def _roomier(pool: _Pool, rows: list[int]) -> dict[Layout, tuple[Candidate, ...]]:
@@ -215,4 +227,12 @@ def _candidate(
         ),
         hbm_high_bytes=round(float(estimates.hbm_high_bytes[row])),
         terms={name: float(column[row]) for name, column in sorted(estimates.terms.items())},
+        factors=_factors(table, estimates, row, workload),
     )
+
+
+def _factors(table: LayoutTable, estimates: Estimates, row: int, workload: Workload) -> RankFactors:
+    """What the ranking multiplied this row's objective by."""
+    chance = fit_probability(estimates.row(row), usable_hbm_bytes(workload))[0]
+    bias = preference(table.take(np.array([row])), workload, load_calibration())[0]
+    return RankFactors(fit_probability=float(chance), preference=float(np.exp(bias)))

@@ -22,6 +22,9 @@ _WORDS = {
     "optimizer": "the optimizer",
     "exposed": "waiting for collectives",
     "kv": "reading the KV cache",
+    "prefill": "prefilling other prompts",
+    "ttft": "time to first token (TTFT)",
+    "tpot": "time per token (TPOT)",
 }
 
 
@@ -43,7 +46,7 @@ def term_words(name: str) -> str:
 def is_part(name: str, objective: Objective) -> bool:
     """A part of what the objective asks for: of the step's time, or of the memory.
 
-    `time.*_s` of training, `serving.*_s` of a decode step.
+    `time.*_s` of training, `serving.*_s` of a step of serving.
     """
     if objective is Objective.FIT:
         return name.startswith("memory.")
