@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -15,20 +13,8 @@ __all__ = ["fit", "show"]
 
 
 def fit(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[PATH]...",
-            help="Workload files, or directories of them. Default: those that came with prompts.",
-            show_default=False,
-        ),
-    ] = None,
-    sweeps: Annotated[
-        Path | None,
-        typer.Option(
-            "--sweeps", metavar="DIR", help="A directory of published sweeps.", show_default=False
-        ),
-    ] = None,
+    paths: options.WorkloadPaths = None,
+    sweeps: options.Sweeps = None,
     output: options.Output = None,
     force: options.Force = False,
     quiet: options.Quiet = False,

@@ -34,11 +34,13 @@ __all__ = [
     "Redact",
     "Resume",
     "Sequence",
+    "Sweeps",
     "Target",
     "Top",
     "Verbose",
     "Verify",
     "VerifyName",
+    "WorkloadPaths",
 ]
 
 # Spelled here, because the enums and tables that they mirror would load half the package for
@@ -176,6 +178,23 @@ FromConfig = Annotated[
         "--from-config",
         metavar="FILE",
         help="Your own config: its layout is the one to beat, and the report says what to change.",
+        show_default=False,
+    ),
+]
+WorkloadPaths = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[PATH]...",
+        help="Workload files, or directories of them. Default: those that came with prompts.",
+        show_default=False,
+    ),
+]
+Sweeps = Annotated[
+    Path | None,
+    typer.Option(
+        "--sweeps",
+        metavar="DIR",
+        help="A directory of published sweeps (training/sweeps, serving/sweeps).",
         show_default=False,
     ),
 ]

@@ -6,7 +6,7 @@ model family left out in turn) and writes the calibration. It takes minutes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,28 +67,35 @@ def fit(
     sweeps: Iterable[Workload] = (),
     *,
     start: Calibration | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> FittedCalibration:
     """Fit to measured `workloads` (adopted and alternatives) and `sweeps`, whose rows stand among
     their alternatives, from `start`, by default what is shipped. The same input gives the same
     figures.
 
     Constants of training, preferences, and the residuals of everything: intervals of step times
-    are those of left-out model families. Constants of serving and memory stay.
+    are those of left-out model families. Constants of serving and memory stay. `tell` is given a
+    line before each part, which may take a minute.
     """
     given = [*workloads, *sweeps]
     points = points_of([*given, *_shipped(given)])
     known, found = start or load_calibration(), {}
     times = dict(known.step_time)
     for stack in START:
-        if not any(point.stack == stack for point in points):
+        own = [point for point in points if point.stack == stack]
+        if not own:
             continue
+        families = {point.group for point in own}
+        runs = sum(len(point.measured_s) for point in own)
+        tell(f"{_key(stack)}: {runs} runs, {len(families)} families, each left out in turn")
         fitted = cross_validated(points, known, stack, passes=_PASSES)
         known, name = fitted.calibration, _key(stack)
         found[name] = fitted
         # One family, left out, leaves nothing to fit: what is missed then says little of others.
-        if len({point.group for point in points if point.stack == stack}) > 1:
+        if len(families) > 1:
             times[name] = fitted.cross_validated
     known = known.model_copy(update={"step_time": times})
+    tell("preferences: the legal meshes of every adopted workload")
     choices = _choices(known, given)
     known = _with_preferences(known, choices)
     agreements = {

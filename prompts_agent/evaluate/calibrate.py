@@ -52,7 +52,7 @@ def fit_collection(
             rule="a fit needs runs that were measured, or layouts that were adopted",
             cure="Give files with `measured:` or `adopted:`, or --sweeps.",
         )
-    return fit(workloads)
+    return fit(workloads, tell=tell)
 
 
 def changes(fitted: Calibration, before: Calibration | None = None) -> list[Changed]:

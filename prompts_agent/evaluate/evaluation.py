@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from prompts_agent import __version__
 from prompts_agent.errors import InputError, OutputError
-from prompts_agent.estimate.calibration import Calibration, load_calibration
+from prompts_agent.estimate.calibration import (
+    Calibration,
+    load_calibration,
+    read_calibration,
+    using,
+)
 from prompts_agent.evaluate.by_recipes import effect
 from prompts_agent.evaluate.folds import cross_validated, find_fitter
 from prompts_agent.evaluate.job import Job, jobs_of
@@ -23,7 +30,14 @@ from prompts_agent.resources import data_directory
 from prompts_agent.workload.workload import Workload
 from prompts_agent.workload.yaml import load_workload
 
-__all__ = ["Evaluation", "Request", "evaluate_all", "workloads_of", "write_evaluation"]
+__all__ = [
+    "Evaluation",
+    "Request",
+    "constants_of",
+    "evaluate_all",
+    "workloads_of",
+    "write_evaluation",
+]
 
 
 class Request(Record):
@@ -37,6 +51,8 @@ class Request(Record):
     by: tuple[str, ...] = ()
     directory: Path | None = None
     folds: int | None = None
+    calibration: Path | None = None
+    """A file of constants; None: those that ship."""
     processes: int = 1
 
 
@@ -68,7 +84,7 @@ def evaluate_all(
     jobs = jobs_of(workloads, sweeps)
     scores = run(
         jobs,
-        _calibrations(jobs, request.folds),
+        _calibrations(jobs, request),
         directory=request.directory,
         processes=request.processes,
         on_score=on_score,
@@ -97,10 +113,23 @@ def workloads_of(request: Request) -> list[Workload]:
     return [load_workload(file) for file in dict.fromkeys(files)]
 
 
-def _calibrations(jobs: Sequence[Job], folds: int | None) -> Callable[[Job], Calibration]:
+def constants_of(request: Request) -> AbstractContextManager[None]:
+    """Inside, estimates take the constants of the request's file, where it has one."""
+    path = request.calibration
+    return using(None if path is None else read_calibration(path))
+
+
+def _calibrations(jobs: Sequence[Job], request: Request) -> Callable[[Job], Calibration]:
+    folds, path = request.folds, request.calibration
+    if folds is not None and path is not None:
+        raise InputError(
+            f"--folds {folds} with --calibration",
+            rule="cross-validation fits constants of its own",
+            cure="Give one of the two.",
+        )
     if folds is None:
-        shipped = load_calibration()
-        return lambda _job: shipped
+        given = load_calibration() if path is None else read_calibration(path)
+        return lambda _job: given
     fit = find_fitter()
     if fit is None:
         raise InputError(
@@ -117,12 +146,8 @@ def _about(request: Request, jobs: Sequence[Job], scores: Sequence[Score]) -> tu
     found = [
         f"prompts {__version__}, split {request.split}: {len(adopted)} adopted layouts, "
         f"{sum(score.kind == 'sweep' for score in scores)} sweeps, {len(jobs)} workloads in all.",
-        "Constants: "
-        + (
-            f"fitted on other models than they are scored on, {request.folds} folds."
-            if request.folds
-            else "as shipped, which were fitted on a part of these workloads."
-        ),
+        f"Constants: {_constants(request)}.",
+        _open_knobs(jobs),
     ]
     if adopted:
         found.append(
@@ -141,6 +166,30 @@ def _about(request: Request, jobs: Sequence[Job], scores: Sequence[Score]) -> tu
     if request.sweeps is not None:
         found += [f"Not read: {name} ({reason})." for name, reason in LEFT_OUT.items()]
     return tuple(found)
+
+
+def _constants(request: Request) -> str:
+    if request.folds:
+        return f"fitted on other models than they are scored on, {request.folds} folds"
+    if request.calibration is not None:
+        return f"those of {request.calibration.name}"
+    return "as shipped, which were fitted on a part of these workloads"
+
+
+def _open_knobs(jobs: Sequence[Job]) -> str:
+    """How many runs are scored with knobs that were chosen for them, a sentence."""
+    rows: Counter[str] = Counter()
+    knobs: Counter[str] = Counter()
+    for job in jobs:
+        for row in job.workload.alternatives:
+            rows["open" if row.open_knobs else "stated"] += 1
+            knobs.update(row.open_knobs)
+    named = ", ".join(f"{name} {count:,}" for name, count in sorted(knobs.items()))
+    return (
+        f"Runs whose source leaves knobs open: {rows['open']:,} of {rows.total():,}"
+        + (f" ({named})" if named else "")
+        + "; each counts with the best-ranked values of these."
+    )
 
 
 def write_evaluation(found: Evaluation, directory: Path) -> None:

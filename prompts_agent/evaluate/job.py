@@ -112,11 +112,13 @@ def score_job(job: Job, calibration: Calibration) -> Score:
 
 
 @cache
-def code_version() -> str:
-    """A hash of the code and data that scores depend on: another version scores anew."""
+def code_version(*more: str) -> str:
+    """A hash of the code and data that scores depend on, of the rooms `more` too: another version
+    scores anew.
+    """
     package = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
-    for room in _ROOMS:
+    for room in (*_ROOMS, *more):
         for path in sorted((package / room).rglob("*")):
             if path.suffix in (".py", ".yaml", ".json") and path.is_file():
                 digest.update(str(path.relative_to(package)).encode())

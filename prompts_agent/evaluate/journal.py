@@ -1,46 +1,51 @@
-"""Journal: one JSON line a finished score, so that a killed evaluation goes on where it was."""
+"""Journal: one JSON line a finished record, so that a killed evaluation goes on where it was."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
-from prompts_agent.evaluate.score import Score
+from prompts_agent.record import Record
 
 __all__ = ["Journal"]
 
+R = TypeVar("R", bound=Record)
 
-class Journal:
-    """`scores.jsonl` of an output directory, or nothing where there is no directory.
 
-    A score is found by its key, which covers the workload, the calibration and the code. Whatever
-    is not a whole line (a kill) or not a score (another version) is scored again.
+class Journal(Generic[R]):
+    """A file of an output directory, or nothing where there is no directory.
+
+    A record is found by its key, which covers the workload, the calibration and the code. Whatever
+    is not a whole line (a kill) or not such a record (another version) is made again.
     """
 
-    def __init__(self, directory: Path | None) -> None:
-        self.path = None if directory is None else directory / "scores.jsonl"
+    def __init__(self, directory: Path | None, name: str, kind: type[R]) -> None:
+        self.path = None if directory is None else directory / name
+        self._kind = kind
 
-    def scores(self) -> dict[str, Score]:
-        """Every score that can be read, by key."""
-        found: dict[str, Score] = {}
+    def records(self) -> dict[str, R]:
+        """Every record that can be read, by key."""
+        found: dict[str, R] = {}
         if self.path is None or not self.path.is_file():
             return found
         for line in self.path.read_bytes().split(b"\n"):
             try:
                 entry = json.loads(line)
-                found[str(entry["key"])] = Score.model_validate_json(json.dumps(entry["score"]))
+                text = json.dumps(entry["record"])
+                found[str(entry["key"])] = self._kind.model_validate_json(text)
             except (ValueError, KeyError, TypeError, ValidationError):
                 continue
         return found
 
-    def append(self, key: str, score: Score) -> None:
+    def append(self, key: str, record: R) -> None:
         """Add one line, on a line of its own even after one that was cut."""
         if self.path is None:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        entry = {"key": key, "score": json.loads(score.model_dump_json())}
+        entry = {"key": key, "record": json.loads(record.model_dump_json())}
         with self.path.open("a+b") as file:
             start = b""
             if file.tell() > 0:

@@ -73,7 +73,8 @@ def _notes() -> tuple[str, ...]:
         "no preference: by estimated time and chance to fit alone.",
         "recipes decide near ties: of layouts whose costs are within 2%, the one that principles "
         "lead to. Proposals are not ranked so: recipes give reasons and change no rank.",
-        "The compiler takes no part: proposals are estimated here and never compiled.",
+        "The compiler takes no part: proposals are estimated here, and `prompts evaluate --verify "
+        "fit` scores those that it has accepted.",
         "40% of peak FLOP/s: 6 × active parameters × tokens at the utilisation of a good dense run "
         "(38 to 43%: arXiv 2407.21783, table 4).",
         "16 bytes a parameter: weights, gradients and optimizer state (arXiv 1910.02054), weights "

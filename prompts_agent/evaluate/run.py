@@ -35,8 +35,8 @@ def run(
             rule="an evaluation needs workloads with an adopted layout or with measured runs",
             cure="Give workload files with `adopted:` or `alternatives:`, or --sweeps DIR.",
         )
-    journal = Journal(directory)
-    known = journal.scores()
+    journal = Journal(directory, "scores.jsonl", Score)
+    known = journal.records()
     calibrations = [calibration_of(job) for job in jobs]
     keys = [job.key(calibration) for job, calibration in zip(jobs, calibrations, strict=True)]
     waiting = [i for i, key in enumerate(keys) if key not in known]

@@ -4,6 +4,7 @@ and the runs that the file names against their estimates.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,12 +23,13 @@ from prompts_agent.evaluate.score import ADVISOR, Method, Score, tags
 from prompts_agent.evaluate.scores import TIE
 from prompts_agent.evaluate.sources import collection_of, framework_of
 from prompts_agent.layout.enumerate import enumerate_layouts
+from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Measured, Workload
 
-__all__ = ["measured_rows", "score_adopted"]
+__all__ = ["measured_rows", "place_in", "score_adopted"]
 
 IntColumn = NDArray[np.int64]
 
@@ -36,6 +38,17 @@ def measured_rows(workload: Workload) -> tuple[Measured, ...]:
     """The runs that a file names, the adopted layout's own first."""
     adopted = workload.adopted.measured if workload.adopted is not None else None
     return (*(() if adopted is None else (adopted,)), *workload.alternatives)
+
+
+def place_in(layouts: Sequence[Layout], workload: Workload) -> int | None:
+    """Of the adopted mesh among these layouts, 1 = first."""
+    adopted = workload.adopted
+    if adopted is None:
+        return None
+    for place, layout in enumerate(layouts, 1):
+        if all(layout.mesh.size(axis) == adopted.degrees.get(axis, 1) for axis in Axis):
+            return place
+    return None
 
 
 def score_adopted(workload: Workload, calibration: Calibration) -> Score:

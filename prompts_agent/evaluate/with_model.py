@@ -12,7 +12,7 @@ from prompts_agent.agents.llm.numbers import numbers_of
 from prompts_agent.agents.llm.session import Session, endpoint_of
 from prompts_agent.agents.report import Report
 from prompts_agent.agents.request import DiagnoseRequest
-from prompts_agent.layout.mesh import Axis
+from prompts_agent.evaluate.score_adopted import place_in
 from prompts_agent.record import Record
 from prompts_agent.workload.workload import Workload
 
@@ -87,14 +87,7 @@ def _case(workload: Workload, session: Session) -> Case:
 
 
 def _place(report: Report, workload: Workload) -> int | None:
-    adopted = workload.adopted
-    if adopted is None:
-        return None
-    for proposal in report.proposals:
-        mesh = proposal.layout.mesh
-        if all(mesh.size(axis) == adopted.degrees.get(axis, 1) for axis in Axis):
-            return proposal.rank
-    return None
+    return place_in([proposal.layout for proposal in report.proposals], workload)
 
 
 def comparison_lines(found: Comparison) -> list[str]:

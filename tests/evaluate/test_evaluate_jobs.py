@@ -131,7 +131,7 @@ def test_a_killed_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(run_module, "score_job", counted)
     assert scored(jobs(), tmp_path) == whole
     assert len(asked) == 2
-    assert len(Journal(tmp_path).scores()) == 3
+    assert len(Journal(tmp_path, "scores.jsonl", Score).records()) == 3
     assert third in journal.read_bytes()
 
 

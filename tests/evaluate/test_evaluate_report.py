@@ -10,6 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from prompts_agent.cli.app import app
+from prompts_agent.estimate.calibration import load_calibration
+from prompts_agent.estimate.fit_calibration import calibration_text
+from prompts_agent.evaluate.ablation import uncalibrated
 from prompts_agent.evaluate.bootstrap import Figure
 from prompts_agent.evaluate.plot import scatter
 from prompts_agent.evaluate.score import ADVISOR, Fact, Method, Point, Score, Tags
@@ -167,6 +170,35 @@ def test_the_command_prints_and_writes_the_same_every_time(tmp_path: Path) -> No
     assert len((first / "scores.jsonl").read_text().splitlines()) == 1
 
 
+def test_constants_of_ones_own_are_scored_and_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(calibration_text(uncalibrated(load_calibration())))
+    code, printed = run(str(EXAMPLE), "--calibration", str(file), "--by", "family,chip,phase")
+    assert code == 0
+    assert "Constants: those of mine.yaml" in " ".join(printed.split())
+    assert "training, family " in printed
+
+
+def test_runs_with_open_knobs_are_counted(tmp_path: Path) -> None:
+    stated = ", microbatch: 1, gradient_accumulation: 8, remat: full, sequence_parallel: false"
+    rows = "".join(
+        f"  - {{mesh: {{data: {8 // tensor}, tensor: {tensor}}}{knobs}, "
+        f"measured: {{step_time_s: {tensor}, source: a test}}}}\n"
+        for tensor, knobs in ((1, stated + ", virtual_stages: 1"), (2, ""))
+    )
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "model: llama3-8b\nhardware: h100:8\nphase: pretrain\nglobal_batch: 64\n"
+        f"sequence: 4096\nalternatives:\n{rows}"
+    )
+    code, printed = run(str(file))
+    assert code == 0, printed
+    said = " ".join(printed.split())
+    assert (
+        "Runs whose source leaves knobs open: 1 of 2 (gradient_accumulation 1, microbatch 1" in said
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -174,6 +206,8 @@ def test_the_command_prints_and_writes_the_same_every_time(tmp_path: Path) -> No
         (["--split", "test"], "split dev"),
         (["--sweeps", "nowhere"], "training/sweeps"),
         ([str(EXAMPLE), "--folds", "9"], "folds"),
+        ([str(EXAMPLE), "--folds", "2", "--calibration", "c.yaml"], "constants of its own"),
+        ([str(EXAMPLE), "--calibration", "nowhere.yaml"], "nowhere.yaml"),
         (["nowhere.yaml"], "nowhere.yaml"),
     ],
 )
