@@ -42,32 +42,43 @@ class Watch:
 
     def outcome(self) -> Outcome | None:
         """How it ended; None where the process that asked is gone. The child is gone then too."""
-        stopped: Ended | None = None
-        deserted = False
         watched: list[Any] = [self._pipe, self._parent_end]
-        while stopped is None and not deserted:
+        stopped: Ended | None = None
+        while not self._is_gone():
             ready, _, _ = select.select(watched, [], [], _POLL_S)
             if self._parent_end in ready:
-                deserted = True
-            elif self._pipe in ready:
+                self._end()
+                return None
+            if self._pipe in ready:
                 chunk = self._pipe.read(1 << 20)
-                if not chunk:
-                    break
                 self._answer += chunk
-            elif self._is_gone():  # a child of its own may hold the pipe open
-                self._drain()
-                break
+                if not chunk:  # all said: it is about to exit
+                    watched.remove(self._pipe)
+                    self._wait_a_moment()
             stopped = self._beyond()
-        if stopped is not None or deserted:
-            os.kill(self._pid, signal.SIGKILL)
+            if stopped is not None:
+                break
+        self._drain()
+        status, usage = self._end()
+        return self._told(stopped, os.waitstatus_to_exitcode(status), usage)
+
+    def _end(self) -> tuple[int, Any]:
+        """Kill what is left of it, and what it started: its own group, and whatever made another.
+        Its status and resource usage.
+        """
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
         _, status, usage = os.wait4(self._pid, 0)
-        # What the task started and left behind: its own group, and whatever made another.
         end_descendants()
-        if deserted:
-            return None
-        return self._told(stopped, os.waitstatus_to_exitcode(status), usage)
+        return status, usage
+
+    def _wait_a_moment(self) -> None:
+        """For an exit that takes microseconds the poll's period is long."""
+        end_s = time.monotonic() + _POLL_S
+        while not self._is_gone() and time.monotonic() < end_s:
+            time.sleep(0.0005)
 
     def _drain(self) -> None:
         """What it wrote between the last look and its end."""
