@@ -1,1 +1,1 @@
-"""Many traces or workloads: a process each, a journal, resume."""
+"""Many traces or workloads: a process each, a journal, resume; tables of all that was found."""

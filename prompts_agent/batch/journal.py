@@ -1,71 +1,117 @@
-"""Journal: one JSON line per finished job, appended and flushed, so that a killed batch resumes."""
+"""Journal: what a batch has done, a line a row, on disk before the next is begun.
+
+The first line of each run says what was asked, so that nobody goes on with other flags.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ValidationError
 
+from prompts_agent.batch.item import Shard
+from prompts_agent.batch.row import Row
+from prompts_agent.batch.settings import Settings
 from prompts_agent.errors import InputError
 from prompts_agent.record import Record
+from prompts_agent.workers.lines import Lines
 
-__all__ = ["Entry", "Journal"]
+__all__ = ["FORMAT", "Begun", "Journal", "journals_in", "rows_in"]
+
+FORMAT = "1.0"
+"""Of the journal: a field is added under a new minor version, changed only under a major one."""
 
 
-class Entry(Record):
-    """How one job ended. `exit_code` is the process's; None where it was killed for its time."""
+class Begun(Record):
+    """The head of a run."""
 
-    path: str
-    status: Literal["done", "bad_input", "not_diagnosable", "timed_out", "crashed"]
-    exit_code: int | None
-    wall_s: float
-    report: str | None = None
-    """The report's file name, within the output directory."""
-    error: str | None = None
+    format: str = FORMAT
+    tool_version: str
+    settings: Settings
+    shard: Shard | None = None
+    items: int
+    """How many rows the sources of this run have, in this shard."""
+    started_at: datetime
 
 
 class Journal:
-    """The file `journal.jsonl` of an output directory."""
+    """The file of one batch, or of one shard of it."""
 
-    def __init__(self, directory: Path) -> None:
-        self.path = directory / "journal.jsonl"
+    def __init__(self, directory: Path, shard: Shard | None = None) -> None:
+        suffix = shard.suffix if shard is not None else ""
+        self._lines = Lines(directory / f"journal{suffix}.jsonl")
+        self.path = self._lines.path
 
-    def entries(self) -> Iterator[Entry]:
-        """Every finished job. A last line that was cut by a kill is left out: that job runs again.
+    @classmethod
+    def at(cls, path: Path) -> Journal:
+        """The journal in that file."""
+        journal = cls(path.parent)
+        journal._lines = Lines(path)
+        journal.path = path
+        return journal
 
-        Raises `InputError` where any other line is not an entry.
+    def begin(self, head: Begun) -> None:
+        """Add the head of a run."""
+        self._lines.append(b'{"begun":' + head.model_dump_json().encode() + b"}")
+
+    def append(self, row: Row) -> None:
+        """Add a row; it is on disk when this returns. Raises `OSError`, and then adds nothing."""
+        self._lines.append(b'{"row":' + row.model_dump_json().encode() + b"}")
+
+    def entries(self) -> Iterator[Begun | Row]:
+        """Heads and rows in the order in which they were written.
+
+        Raises `InputError` for a line that is neither; a last line that was cut is none.
         """
-        if not self.path.exists():
-            return
-        lines = self.path.read_text(encoding="utf-8").split("\n")
-        for number, line in enumerate(lines, 1):
-            if not line:
-                continue
+        for number, line in enumerate(self._lines.read(), 1):
             try:
-                yield Entry.model_validate_json(line)
-            except ValidationError as error:
-                if number == len(lines):
-                    return
+                if line.startswith(b'{"row":'):
+                    yield Row.model_validate_json(line[7:-1])
+                elif line.startswith(b'{"begun":'):
+                    yield Begun.model_validate_json(line[9:-1])
+                else:
+                    raise ValueError(line[:40])
+            except (ValidationError, ValueError) as error:
                 raise InputError(
-                    f"{self.path}, line {number}",
-                    rule="each line of a journal is one finished job",
-                    cure="Give another output directory, or remove that line.",
+                    f"{self.path}, line {number}: {_why(line)}",
+                    rule=f"each line of a journal is a row of format {FORMAT}",
+                    cure="Give another output directory, or remove that line: its row is done "
+                    "again.",
                 ) from error
 
-    def append(self, entry: Entry) -> None:
-        """Adds one line. A cut last line is first ended, so that two entries never share a line."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b") as file:
-            if file.tell() > 0:
-                file.seek(-1, 2)
-                if file.read(1) != b"\n":
-                    self._drop_cut_line()
-            file.write(json.dumps(entry.model_dump(), sort_keys=True).encode() + b"\n")
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
 
-    def _drop_cut_line(self) -> None:
-        whole = self.path.read_bytes()
-        with self.path.open("r+b") as file:
-            file.truncate(whole.rfind(b"\n") + 1)
+
+def journals_in(directory: Path) -> list[Journal]:
+    """That of a whole batch and those of shards, by name."""
+    return [Journal.at(path) for path in sorted(directory.glob("journal*.jsonl"))]
+
+
+def rows_in(directory: Path) -> dict[str, Row]:
+    """The last row of each item, by key, over all journals; done beats failed."""
+    found: dict[str, Row] = {}
+    for journal in journals_in(directory):
+        for entry in journal.entries():
+            if isinstance(entry, Row) and _replaces(entry, found.get(entry.key)):
+                found[entry.key] = entry
+    return found
+
+
+def _replaces(row: Row, known: Row | None) -> bool:
+    if known is None or known.report is None:
+        return known is None or row.report is not None or row.finished_at >= known.finished_at
+    return row.report is not None and row.finished_at >= known.finished_at
+
+
+def _why(line: bytes) -> str:
+    text = line[:60].decode("utf-8", "replace")
+    try:
+        json.loads(line)
+    except ValueError:
+        return f"{text}… is no JSON"
+    return f"{text}…"

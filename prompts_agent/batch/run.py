@@ -1,119 +1,175 @@
-"""Diagnoses many traces, each in a process of its own: native code may crash, leak or hang there,
-and the batch goes on and says so.
-"""
+"""Running a batch: every item that has no row yet, by some executor, each row on disk at once."""
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import sys
-import time
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
-from prompts_agent.batch.journal import Entry, Journal
-from prompts_agent.errors import ExitCode
+from prompts_agent import __version__
+from prompts_agent.batch.item import Item, Shard
+from prompts_agent.batch.job import TARGET, Task
+from prompts_agent.batch.journal import Begun, Journal, journals_in, rows_in
+from prompts_agent.batch.row import DONE, Row, row_of
+from prompts_agent.batch.settings import Settings, require_same
+from prompts_agent.batch.store import Store, unwritable
+from prompts_agent.batch.tally import Tally
+from prompts_agent.record import Record
+from prompts_agent.workers.outcome import Limits, Outcome
+from prompts_agent.workers.pool import Pool
 
-__all__ = ["run_batch"]
+__all__ = ["BatchRequest", "Ended", "Executor", "cores", "run_batch"]
 
-Status = Literal["done", "bad_input", "not_diagnosable", "timed_out", "crashed"]
 
-_STATUS: dict[int, Status] = {
-    ExitCode.DONE: "done",
-    ExitCode.BAD_INPUT: "bad_input",
-    ExitCode.NOT_DIAGNOSABLE: "not_diagnosable",
-}
+class BatchRequest(Record):
+    """How a batch is run; what is asked about each item is in `settings`."""
+
+    directory: Path
+    settings: Settings = Settings()
+    jobs: int = 1
+    limits: Limits = Limits()
+    shard: Shard | None = None
+    retry_failed: bool = False
+    executor: Literal["local", "ray"] = "local"
+    ray_address: str | None = None
+
+
+class Ended(Record):
+    """How a run of a batch ended."""
+
+    total: int
+    rows: int
+    """Of the sources' items, those that have a row."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def finished(self) -> bool:
+        """Every item has a row."""
+        return self.rows == self.total
+
+
+class Executor(Protocol):
+    """Runs tasks somewhere and gives their outcomes back as they end."""
+
+    def run(
+        self, tasks: Iterable[tuple[str, bytes]], stop: Callable[[], bool]
+    ) -> Iterator[tuple[str, Outcome]]:
+        """Once `stop()` holds, no task is begun, and those that run are waited for."""
 
 
 def run_batch(
-    paths: Sequence[Path],
-    directory: Path,
+    items: Sequence[Item],
+    request: BatchRequest,
     *,
-    arguments: Sequence[str] = (),
-    jobs: int = 1,
-    timeout_s: float = 600.0,
-    on_entry: Callable[[Entry], None] = lambda _: None,
-) -> list[Entry]:
-    """Runs `prompts diagnose` on each path and returns all entries, those of earlier runs included.
+    on_start: Callable[[Tally], None] = lambda _tally: None,
+    on_row: Callable[[Row], None] = lambda _row: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Ended:
+    """Do what is not done yet. Rows of earlier runs are kept, those that failed too, unless
+    `retry_failed`.
 
-    Reports are written to `directory`, named by the path's hash, beside `journal.jsonl`. Paths that
-    the journal already holds are skipped. At most `jobs` processes run at once; one that takes
-    longer than `timeout_s` is killed and recorded as such.
+    Raises `InputError` for a directory with a batch of other flags, `OutputError` for one that
+    cannot be written, is full, or is written by another process. Whatever happens, every row that
+    `on_row` was told of is on disk.
     """
-    journal = Journal(directory)
-    finished = {entry.path: entry for entry in journal.entries()}
-    waiting = [path for path in dict.fromkeys(paths) if str(path) not in finished]
-    directory.mkdir(parents=True, exist_ok=True)
-
-    def finish(entry: Entry) -> None:
-        journal.append(entry)
-        finished[entry.path] = entry
-        on_entry(entry)
-
-    asyncio.run(_run_all(waiting, directory, arguments, jobs, timeout_s, finish))
-    return [finished[str(path)] for path in dict.fromkeys(paths)]
+    own = [item for item in items if request.shard is None or request.shard.has(item)]
+    with Store(request.directory, request.shard) as store:
+        notes = _checked(request)
+        known = rows_in(request.directory)
+        waiting = {item.key: item for item in own if not _is_done(known.get(item.key), request)}
+        tally = _tally(own, known, waiting)
+        on_start(tally)
+        if waiting:
+            _run(waiting, store, request, len(own), tally, on_row, stop)
+    return Ended(total=len(own), rows=tally.before + tally.ended, notes=notes)
 
 
-async def _run_all(
-    paths: Sequence[Path],
-    directory: Path,
-    arguments: Sequence[str],
-    jobs: int,
-    timeout_s: float,
-    finish: Callable[[Entry], None],
+def _is_done(row: Row | None, request: BatchRequest) -> bool:
+    return row is not None and (row.status in DONE or not request.retry_failed)
+
+
+def _tally(own: Sequence[Item], known: Mapping[str, Row], waiting: Mapping[str, Item]) -> Tally:
+    tally = Tally(len(own), len(own) - len(waiting))
+    for item in own:
+        if item.key not in waiting:
+            tally.count(known[item.key])
+    return tally
+
+
+def _checked(request: BatchRequest) -> tuple[str, ...]:
+    """Notes about earlier runs in that directory; raises where their flags were others."""
+    versions: set[str] = set()
+    for journal in journals_in(request.directory):
+        for entry in journal.entries():
+            if isinstance(entry, Begun):
+                require_same(entry.settings, request.settings, str(request.directory))
+                versions.add(entry.tool_version)
+    others = sorted(versions - {__version__})
+    if not others:
+        return ()
+    return (f"Some rows are of prompts {', '.join(others)}; they are kept as they are.",)
+
+
+def _run(
+    waiting: Mapping[str, Item],
+    store: Store,
+    request: BatchRequest,
+    items: int,
+    tally: Tally,
+    on_row: Callable[[Row], None],
+    stop: Callable[[], bool],
 ) -> None:
-    slots = asyncio.Semaphore(jobs)
-
-    async def one(path: Path) -> None:
-        async with slots:
-            finish(await _run_one(path, directory, arguments, timeout_s))
-
-    async with asyncio.TaskGroup() as group:
-        for path in paths:
-            group.create_task(one(path))
-
-
-async def _run_one(
-    path: Path, directory: Path, arguments: Sequence[str], timeout_s: float
-) -> Entry:
-    name = hashlib.sha256(str(path).encode()).hexdigest()[:16] + ".json"
-    command = ["-m", "prompts_agent", "diagnose", "--quiet", "--format", "json", "--force"]
-    started_s = time.monotonic()
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *command,
-        "--output",
-        str(directory / name),
-        *arguments,
-        "--",
-        str(path),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
+    journal = Journal(request.directory, request.shard)
+    settings = request.settings
+    tasks = (
+        (key, Task(item=item, settings=settings).model_dump_json().encode())
+        for key, item in waiting.items()
+    )
+    head = Begun(
+        tool_version=__version__,
+        settings=settings,
+        shard=request.shard,
+        items=items,
+        started_at=datetime.now(UTC),
     )
     try:
-        _, stderr = await asyncio.wait_for(process.communicate(), timeout_s)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return Entry(
-            path=str(path),
-            status="timed_out",
-            exit_code=None,
-            wall_s=time.monotonic() - started_s,
-            error=f"no answer within {timeout_s:g} s",
-        )
-    except asyncio.CancelledError:
-        process.kill()
-        await process.wait()
-        raise
-    status = _STATUS.get(process.returncode or 0, "crashed")
-    return Entry(
-        path=str(path),
-        status=status,
-        exit_code=process.returncode,
-        wall_s=time.monotonic() - started_s,
-        report=name if (directory / name).exists() else None,
-        error=None if status == "done" else stderr.decode(errors="replace").strip()[-2000:],
-    )
+        _begin(journal, head)
+        with _executor(request, store) as executor:
+            for key, outcome in executor.run(tasks, stop):
+                row, report = row_of(waiting[key], outcome)
+                _keep(row, report, store, journal)
+                tally.add(row)
+                on_row(row)
+    finally:
+        journal.close()
+
+
+def _begin(journal: Journal, head: Begun) -> None:
+    try:
+        journal.begin(head)
+    except OSError as error:
+        raise unwritable(journal.path, error) from error
+
+
+def _keep(row: Row, report: bytes | None, store: Store, journal: Journal) -> None:
+    """The report first: a row on disk means that its report is."""
+    try:
+        if row.report is not None and report is not None:
+            store.write_report(row.report, report)
+        journal.append(row)
+    except OSError as error:
+        raise unwritable(store.directory, error) from error
+
+
+def _executor(request: BatchRequest, store: Store) -> Pool[str]:
+    return Pool[str](TARGET, request.jobs, request.limits, store.scratch)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1

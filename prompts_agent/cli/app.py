@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from prompts_agent import __version__
 from prompts_agent.cli import (
+    batch,
     calibrate,
     ci,
     compare,
@@ -28,6 +29,7 @@ from prompts_agent.cli import (
     verify,
     workloads,
 )
+from prompts_agent.cli.default_group import RunByDefault
 from prompts_agent.cli.failure import exit_code_of, show_failure
 
 __all__ = ["app"]
@@ -125,3 +127,15 @@ runs.command("summary")(ci.summary)
 runs.command("comment")(ci.comment)
 runs.command("gate")(ci.gate)
 app.add_typer(runs, name="ci")
+
+many = typer.Typer(
+    cls=RunByDefault,
+    help="Many traces: `prompts batch SOURCE... -o DIR` runs them, the rest asks about them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+many.command("run")(batch.run)
+many.command("report")(batch.report)
+many.command("sql")(batch.sql)
+many.command("merge")(batch.merge)
+app.add_typer(many, name="batch")

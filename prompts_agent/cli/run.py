@@ -139,8 +139,6 @@ def write_report(
 def exit_code_of_report(report: Report) -> int:
     """3 where the input was read and told nothing; every other answer is one."""
     from prompts_agent.errors import ExitCode
-    from prompts_agent.knowledge.vocabulary import FindingKind
+    from prompts_agent.report.answered import is_silent
 
-    told = [f for f in report.findings if f.kind is not FindingKind.TRACE_TOO_POOR]
-    silent = report.abstained is not None and report.abstained.kind == "cannot_tell" and not told
-    return int(ExitCode.NOT_DIAGNOSABLE if silent else ExitCode.DONE)
+    return int(ExitCode.NOT_DIAGNOSABLE if is_silent(report) else ExitCode.DONE)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from prompts_agent.workers.process import resident_bytes
+
 __all__ = ["Ended", "Run", "run_child"]
 
 _POLL_S = 0.02
@@ -107,18 +109,9 @@ def _state(
         return Ended.STOPPED
     if time.monotonic() > deadline_s:
         return Ended.TIMED_OUT
-    if memory_limit_bytes is not None and _resident_bytes(process.pid) > memory_limit_bytes:
+    if memory_limit_bytes is not None and resident_bytes(process.pid) > memory_limit_bytes:
         return Ended.OUT_OF_MEMORY
     return None
-
-
-def _resident_bytes(pid: int) -> int:
-    """Resident memory; 0 where the system does not say (outside Linux)."""
-    try:
-        pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
-    except (OSError, IndexError):
-        return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from prompts_agent.compile.request import Request
+from prompts_agent.workers.process import die_with_parent
 
 __all__ = ["main"]
 
@@ -103,4 +104,5 @@ def _write(path: Path, facts: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    die_with_parent(os.getppid())
     main(Path(sys.argv[1]))

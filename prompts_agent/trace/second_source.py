@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from prompts_agent.units import GIB
+from prompts_agent.workers.process import die_with_parent
 
 __all__ = ["OpCounters", "SecondSource", "ask_xprof"]
 
@@ -136,4 +137,5 @@ def _worker(path: str, memory_bytes: int) -> int:
 
 
 if __name__ == "__main__":
+    die_with_parent(os.getppid())
     sys.exit(_worker(sys.argv[1], int(sys.argv[2])))
