@@ -28,6 +28,11 @@ COMMANDS = (
     ("kb", "evaluate"),
     ("kb", "add"),
     ("kb", "show"),
+    ("batch",),
+    ("batch", "run"),
+    ("batch", "report"),
+    ("batch", "sql"),
+    ("batch", "merge"),
     ("workloads",),
     ("workloads", "check"),
 )

@@ -19,7 +19,7 @@ from prompts_agent.errors import InputError
 from prompts_agent.record import Record
 from prompts_agent.workers.lines import Lines
 
-__all__ = ["FORMAT", "Begun", "Journal", "journals_in", "rows_in"]
+__all__ = ["FORMAT", "Begun", "Journal", "journals_in", "replaces", "rows_in"]
 
 FORMAT = "1.0"
 """Of the journal: a field is added under a new minor version, changed only under a major one."""
@@ -97,12 +97,15 @@ def rows_in(directory: Path) -> dict[str, Row]:
     found: dict[str, Row] = {}
     for journal in journals_in(directory):
         for entry in journal.entries():
-            if isinstance(entry, Row) and _replaces(entry, found.get(entry.key)):
+            if isinstance(entry, Row) and replaces(entry, found.get(entry.key)):
                 found[entry.key] = entry
     return found
 
 
-def _replaces(row: Row, known: Row | None) -> bool:
+def replaces(row: Row, known: Row | None) -> bool:
+    """Whether of two rows of one item `row` counts: the later, but none that failed for one that
+    is done.
+    """
     if known is None or known.report is None:
         return known is None or row.report is not None or row.finished_at >= known.finished_at
     return row.report is not None and row.finished_at >= known.finished_at

@@ -15,7 +15,9 @@ from prompts_agent.batch.journal import Begun, Journal, journals_in, rows_in
 from prompts_agent.batch.row import DONE, Row, row_of
 from prompts_agent.batch.settings import Settings, require_same
 from prompts_agent.batch.store import Store, unwritable
+from prompts_agent.batch.tables import build_tables
 from prompts_agent.batch.tally import Tally
+from prompts_agent.errors import SettingError
 from prompts_agent.record import Record
 from prompts_agent.workers.outcome import Limits, Outcome
 from prompts_agent.workers.pool import Pool
@@ -34,6 +36,8 @@ class BatchRequest(Record):
     retry_failed: bool = False
     executor: Literal["local", "ray"] = "local"
     ray_address: str | None = None
+    target: str = TARGET
+    """What is done for an item, `module:function`; see `prompts_agent.workers.pool`."""
 
 
 class Ended(Record):
@@ -81,9 +85,26 @@ def run_batch(
         waiting = {item.key: item for item in own if not _is_done(known.get(item.key), request)}
         tally = _tally(own, known, waiting)
         on_start(tally)
-        if waiting:
+        if waiting or not Journal(request.directory, request.shard).path.exists():
             _run(waiting, store, request, len(own), tally, on_row, stop)
+        notes += _tabled(request.directory, whole=request.shard is None)
     return Ended(total=len(own), rows=tally.before + tally.ended, notes=notes)
+
+
+def _tabled(directory: Path, *, whole: bool) -> tuple[str, ...]:
+    """Write the tables; where that cannot be, the rows are safe all the same, and a note says so.
+
+    Shards leave them to whoever asks: each would write those of all.
+    """
+    if not whole:
+        return ()
+    try:
+        build_tables(directory)
+    except SettingError as error:
+        return (f"No tables were written: {error.value}. {error.cure}",)
+    except OSError as error:
+        raise unwritable(directory / "tables", error) from error
+    return ()
 
 
 def _is_done(row: Row | None, request: BatchRequest) -> bool:
@@ -164,7 +185,7 @@ def _keep(row: Row, report: bytes | None, store: Store, journal: Journal) -> Non
 
 
 def _executor(request: BatchRequest, store: Store) -> Pool[str]:
-    return Pool[str](TARGET, request.jobs, request.limits, store.scratch)
+    return Pool[str](request.target, request.jobs, request.limits, store.scratch)
 
 
 def cores() -> int:

@@ -37,6 +37,7 @@ def items_below(directory: Path, skipped: Counter[str]) -> list[str]:
     A damaged or empty file with a trace's name is an item: its row says so.
     """
     found: list[str] = []
+    dumped: list[str] = []
     for path in _files(directory):
         if looks_like_trace(path.name):
             found.append(os.fspath(path))
@@ -47,9 +48,19 @@ def items_below(directory: Path, skipped: Counter[str]) -> list[str]:
             if kind is None:
                 skipped[path.suffix or "no suffix"] += 1
             else:
-                # A dump holds many programs of one job.
-                found.append(os.fspath(path.parent if kind.startswith("hlo") else path))
-    return addresses(found)
+                (dumped if kind.startswith("hlo") else found).append(os.fspath(path))
+    return addresses([*found, *_dumps(dumped, found)])
+
+
+def _dumps(dumped: list[str], traces: list[str]) -> set[str]:
+    """A directory of programs alone is the dump of one job; among traces each stands for itself."""
+    parents = Counter(name.rpartition("/")[0] for name in dumped)
+    mixed = {name.rpartition("/")[0] for name in traces}
+    return {
+        name if parents[parent] == 1 or parent in mixed else parent
+        for name in dumped
+        for parent in [name.rpartition("/")[0]]
+    }
 
 
 def addresses(files: Iterable[str]) -> list[str]:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from prompts_agent.cli import options
+from prompts_agent.cli.output import check_output, stdout_is_unicode, write_result
 
 if TYPE_CHECKING:
+    from prompts_agent.batch.ask import Answered
     from prompts_agent.batch.run import BatchRequest, Ended
     from prompts_agent.batch.settings import Settings
 
 __all__ = ["merge", "report", "run", "sql"]
 
+TableName = Literal["text", "csv", "json", "markdown"]
+TableFormat = Annotated[
+    TableName,
+    typer.Option("--format", "-f", help="How to print the rows."),
+]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The output directory of a batch.")]
 
 
@@ -175,26 +183,78 @@ def _run(sources: list[str], request: BatchRequest, *, quiet: bool) -> Ended:
     return ended
 
 
-def report(directory: Directory) -> None:
-    """What the rows of a batch say together: for whoever runs the machines."""
-    del directory
+def report(
+    directory: Directory,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="DATE", help="What got worse: from this date.", show_default=False
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="DATE", help="To this date.", show_default=False),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows an answer.")] = 20,
+    format_name: TableFormat = "text",
+    output: options.Output = None,
+    force: options.Force = False,
+) -> None:
+    """What a lead asks: where chips wait, what one change would save, what repeats, what got worse,
+    which proposals were followed.
+    """
+    from prompts_agent.batch.ask import Asked, answers, parse_date
+
+    check_output(output, force=force)
+    asked = Asked(
+        since=parse_date(since, "--since") if since is not None else None,
+        until=parse_date(until, "--until") if until is not None else None,
+        limit=limit,
+    )
+    _show(answers(directory, asked), format_name, output, force=force)
 
 
 def sql(
     directory: Directory,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="SQL over the tables.")],
+    format_name: TableFormat = "text",
+    output: options.Output = None,
+    force: options.Force = False,
 ) -> None:
-    """Any question in SQL: tables jobs, findings, proposals, facts (docs/batch.md)."""
-    del directory, query
+    """Any question, in SQL over the tables jobs, findings, proposals and facts (docs/batch.md)."""
+    from prompts_agent.batch.ask import ask
+
+    check_output(output, force=force)
+    _show([ask(directory, query)], format_name, output, force=force)
+
+
+def _show(
+    found: Sequence[Answered], format_name: TableName, output: Path | None, *, force: bool
+) -> None:
+    from prompts_agent.batch.answers_text import answers_text
+    from prompts_agent.report.console.terminal import result_console
+
+    width = result_console(sys.stdout).width
+    unicode = output is not None or stdout_is_unicode()
+    text = answers_text(found, format_name, width=width, unicode=unicode)
+    write_result(text, output, force=force)
 
 
 def merge(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR...")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR")],
+    directories: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Output directories; shards may share one."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="A new directory for all of it.")
+    ],
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Also where a shard is missing or not done.")
+    ] = False,
 ) -> None:
-    """One batch of several shards."""
-    del directories, output
+    """One batch of several: shards, or directories of other machines."""
+    from prompts_agent.batch.merge import merge as merged
 
-
-def _stdout_width() -> int | None:
-    return None if sys.stdout.isatty() else 100
+    found = merged(directories, output.absolute(), partial=partial)
+    again = f", {found.repeated} of them twice" if found.repeated else ""
+    typer.echo(f"{found.rows} rows of {found.journals} journals{again}: {output}")

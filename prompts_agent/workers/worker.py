@@ -11,6 +11,7 @@ import contextlib
 import faulthandler
 import importlib
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -109,6 +110,8 @@ def _become_task(parent: int, limits: Limits, directory: Path, stderr: IO[bytes]
     offer_to_oom_killer()
     os.dup2(stderr.fileno(), 1)
     os.dup2(stderr.fileno(), 2)
+    # The stack says enough; a core of gigabytes for each of a thousand damaged traces does not.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(2)
     os.environ["TMPDIR"] = os.fspath(directory)
     tempfile.tempdir = os.fspath(directory)
