@@ -145,4 +145,7 @@ def _invoked(state: State, progress: Progress | None, session: Session | None) -
         return report
     from prompts_agent.agents.llm.resume import run_with_model
 
-    return run_with_model(state, progress, session)
+    try:
+        return run_with_model(state, progress, session)
+    finally:
+        session.close()

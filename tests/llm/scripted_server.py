@@ -22,7 +22,9 @@ class Answer:
     body: bytes = b""
 
 
-def completion(text: str, *, usage: tuple[int, int] | None = (100, 20)) -> Answer:
+def completion(
+    text: str, *, usage: tuple[int, int] | None = (100, 20), finish: str = "stop"
+) -> Answer:
     """A reply of that text, with token counts unless `usage` is None."""
     body: Body = {
         "id": "chatcmpl-1",
@@ -33,7 +35,7 @@ def completion(text: str, *, usage: tuple[int, int] | None = (100, 20)) -> Answe
             {
                 "index": 0,
                 "message": {"role": "assistant", "content": text},
-                "finish_reason": "stop",
+                "finish_reason": finish,
             }
         ],
     }

@@ -52,6 +52,15 @@ def test_a_reply_with_its_tokens() -> None:
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
+def test_a_reply_that_was_cut_off_is_a_reply_and_its_tokens_count() -> None:
+    answer = completion('{"story": [{"ca', usage=(900, 64), finish="length")
+    with scripted_server(in_turn(answer)) as server:
+        reply, budget = ask(server.url)
+    assert reply.cut
+    assert reply.text == '{"story": [{"ca'
+    assert (budget.input_tokens, budget.output_tokens, budget.calls) == (900, 64, 1)
+
+
 def test_a_server_without_token_counts_is_estimated() -> None:
     with scripted_server(in_turn(completion("abcdef", usage=None))) as server:
         reply, budget = ask(server.url)

@@ -51,6 +51,8 @@ class Reply:
     seconds: float
     attempts: int
     mode: Mode
+    cut: bool = False
+    """The server ended it at the limit of tokens."""
 
 
 class Asker(Protocol):
@@ -172,7 +174,7 @@ class Client:
         try:
             message = within(limit, lambda: self._send(question, reply_tokens, limit))
         except Exception as error:  # noqa: BLE001 - whatever a server provokes, the run goes on
-            self._close()
+            self.close()
             failure = classified(error, self._key)
             failure.pause_s = retry_after_s(error)  # type: ignore[attr-defined]
             # A server that was too slow may have counted the prompt all the same.
@@ -194,6 +196,7 @@ class Client:
             seconds=self._budget.seconds - started,
             attempts=attempt,
             mode=mode,
+            cut=_finish_reason(message) == "length",
         )
 
     def _send(self, question: Question, reply_tokens: int, limit: float) -> Any:
@@ -205,9 +208,7 @@ class Client:
             mode=_MODES[self._mode],
             plain=self._plain,
         )
-        model = self._chat(body, limit)
-        bound = {"response_format": body["response_format"]} if "response_format" in body else {}
-        return model.invoke(_roles(question.messages), **bound)
+        return self._chat(body, limit).invoke(_roles(question.messages))
 
     def _chat(self, body: Mapping[str, Any], limit: float) -> Any:
         import openai
@@ -219,6 +220,9 @@ class Client:
                 follow_redirects=False,
                 event_hooks={"response": [bounded(lambda: self._deadline)]},
             )
+        # As `response_format=` it would be parsed there, and a reply that was cut off would come as
+        # an error without its tokens.
+        extra = {name: body[name] for name in ("max_tokens", "response_format") if name in body}
         return ChatOpenAI(
             model=self._config.model,
             base_url=self._config.base_url,
@@ -230,12 +234,14 @@ class Client:
             max_retries=0,
             use_responses_api=False,
             http_client=self._http,
-            extra_body={"max_tokens": body["max_tokens"]} if "max_tokens" in body else None,
+            extra_body=extra or None,
             output_version="v0",
         )
 
-    def _close(self) -> None:
-        """A call that failed may still read in its thread: that ends with its connection."""
+    def close(self) -> None:
+        """End the connection, and with it what a call that failed may still read in its thread; a
+        later question opens another.
+        """
         if self._http is not None:
             self._http.close()
             self._http = None
@@ -248,6 +254,10 @@ def _usage(message: Any, prompt: int, reply: int) -> tuple[int, int, bool]:
     if isinstance(given, int) and isinstance(made, int) and given > 0 and made > 0:
         return given, made, True
     return prompt, reply, False
+
+
+def _finish_reason(message: Any) -> object:
+    return (getattr(message, "response_metadata", None) or {}).get("finish_reason")
 
 
 def _roles(messages: Sequence[Message]) -> list[tuple[str, str]]:

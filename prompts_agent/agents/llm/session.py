@@ -100,7 +100,7 @@ class Session:
                 self._failed(task, question, turn, failure)
                 return kept
             raw = parse_object(reply.text)
-            rejected = [Rejection("not the form asked for", reply.text[:80])]
+            rejected = [_formless(reply)]
             if raw is not None and raw.keys() & task.form.model_fields.keys():
                 outcome = _judged(task, raw)
                 kept = outcome[0] if outcome[0] is not None else kept
@@ -170,6 +170,11 @@ class Session:
         if self.record is not None:
             self.record.write(line)
 
+    def close(self) -> None:
+        """The run is over: nothing more is asked."""
+        if isinstance(self.asker, Client):
+            self.asker.close()
+
     def account(self, opinion: Opinion) -> Opinion:
         """The opinion with what was spent, refused and failed so far."""
         return opinion.model_copy(
@@ -201,6 +206,12 @@ class Session:
             endpoint=endpoint_of(self.config),
             spent=self.budget.spent(),
         )
+
+
+def _formless(reply: Reply) -> Rejection:
+    if reply.cut:
+        return Rejection("cut off", "the answer came to its limit of tokens; write a shorter one")
+    return Rejection("not the form asked for", reply.text[:80])
 
 
 def first_messages(task: Task[Any]) -> list[Message]:
