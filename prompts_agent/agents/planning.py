@@ -104,6 +104,7 @@ def reviewed(state: State) -> State:
         moves=state["retrieved"].moves,
         # Where nothing surely fits, what may fit is proposed with that warning.
         upper_bound_must_fit=found.surely_fits,
+        workload=_workload(state),
     )
     reviews = criticise(board.drafts, search_space(_workload(state)), ground)
     reviews = _compiled(reviews, board, state)

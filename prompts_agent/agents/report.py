@@ -65,6 +65,9 @@ class Predicted(Record):
     """Throughput ÷ today's; None where today's layout is not known."""
     speedup_low: float | None = None
     speedup_high: float | None = None
+    ttft_low_s: float | None = None
+    """Serving: the 90% interval of the time to the first token, the term `serving.ttft_s`."""
+    ttft_high_s: float | None = None
 
 
 class RankFactors(Record):

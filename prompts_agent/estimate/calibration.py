@@ -104,6 +104,19 @@ class Constants(Record):
     """Time of a small all-reduce in serving per doubling of its ranks, beyond the bytes."""
     serving_overhead_s: float = Field(ge=0)
     """Scheduler, sampling and launch of one serving step."""
+    sequence_overhead_s: float = Field(ge=0)
+    """What of it comes once a sequence: sampling, stop conditions, detokenising."""
+    serving_grouped_efficiency: float = Field(gt=0, le=1)
+    """What the matmuls of a layer's experts keep of `serving_matmul_efficiency` in a prefill."""
+    expert_spread: float = Field(gt=0, le=1)
+    """Share of a layer's experts among which tokens are routed evenly; others are hardly met."""
+    expert_row_touches: float = Field(ge=0)
+    """How often a routed token's row passes HBM around a layer's experts: sorted, cast, summed."""
+    prompt_queue: float = Field(ge=0)
+    """Prompts that a prompt finds before it, for one running sequence…"""
+    prompt_queue_exponent: float = Field(ge=0, le=1)
+    """…and how that grows with them: 1/2 where steps mix prompts and tokens, 1 where prompts go
+    first, so that sequences of one length start and end together."""
 
 
 class Residuals(Record):
@@ -122,10 +135,10 @@ class Residuals(Record):
 
 
 Platform = Literal["tpu", "gpu"]
-Stack = Literal["xla", "megatron", "fsdp", "eager", "classic"]
-"""Kinds of training software whose kernels and overlap differ: XLA on GPUs, Megatron-Core with
+Stack = Literal["xla", "megatron", "fsdp", "eager", "classic", "vllm", "tensorrt-llm", "sglang"]
+"""Kinds of software whose kernels and overlap differ. Training: XLA on GPUs, Megatron-Core with
 Transformer Engine, PyTorch's FSDP, eager PyTorch with parallel layers of its own, and Megatron-LM
-before Megatron-Core (Megatron-DeepSpeed among it)."""
+before Megatron-Core (Megatron-DeepSpeed among it). Servers on GPUs, by name."""
 
 
 class Calibration(Record):
@@ -144,6 +157,8 @@ class Calibration(Record):
     """Of a step time that is predicted from nothing measured; a stack's own where it has points."""
     serving: Residuals
     """Of the seconds a token takes in serving. Measured on GPUs; TPUs borrow it."""
+    ttft: Residuals
+    """Of the time to the first token under load, which a benchmark's arrivals decide besides."""
     hbm: dict[Platform | Stack, Residuals]
     """Of the memory need; a stack's own where there are measured peaks of it."""
     ratio_per_doubling: Residuals

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ class Estimates:
     hbm_high_bytes: FloatColumn
     tokens_per_s: FloatColumn
     terms: dict[str, FloatColumn]
+    ttft_low_s: FloatColumn | None = None
+    """Serving: the 90% interval of the time to the first token, `serving.ttft_s`."""
+    ttft_high_s: FloatColumn | None = None
 
     def __len__(self) -> int:
         return int(self.step_time_s.shape[0])
@@ -37,6 +41,10 @@ class Estimates:
     def row(self, index: int) -> Estimates:
         """One row alone."""
         part = slice(index, index + 1)
-        columns = {f.name: getattr(self, f.name)[part] for f in fields(self) if f.name != "terms"}
+        columns: dict[str, Any] = {
+            f.name: None if (column := getattr(self, f.name)) is None else column[part]
+            for f in fields(self)
+            if f.name != "terms"
+        }
         terms = {name: column[part] for name, column in self.terms.items()}
         return Estimates(**columns, terms=terms)

@@ -40,7 +40,8 @@ def estimate(
     calibration: Calibration | None = None,
     measured_baseline: Measured | None = None,
 ) -> Estimates:
-    """Predict every row. Terms are named `time.*_s`, `memory.*_bytes` and `serving.*_s`.
+    """Predict every row. Terms are named `time.*_s`, `memory.*_bytes` and `serving.*_s`; of mixed
+    serving `load.running_sequences` is how many a replica works on at once.
 
     With `measured_baseline` (its step time, or TPOT, or tokens/s) the predictions are scaled to it
     and the interval is that of a ratio; without, it is that of an absolute prediction, wider the
@@ -81,6 +82,7 @@ def rank(
         objective=objective or workload.objective,
         baseline=workload.baseline,
         preference=preference(table, workload, calibration or load_calibration()),
+        traffic=workload.traffic,
     )
 
 
@@ -97,6 +99,7 @@ def ranking_costs(
         hbm_bytes=usable_hbm_bytes(workload),
         objective=workload.objective,
         preference=preference(table, workload, calibration or load_calibration()),
+        traffic=workload.traffic,
     )
 
 
@@ -118,6 +121,7 @@ def propose(
         hbm_bytes=usable_hbm_bytes(workload),
         count=count,
         without=workload.baseline,
+        serving=not workload.phase.is_training,
     )
 
 
@@ -134,6 +138,8 @@ def _estimate(table: LayoutTable, workload: Workload, calibration: Calibration) 
         times = serving_times(at, held["kv_cache"])
         tokens = times.pop("tokens_per_s")
         step = times["ttft_s" if workload.phase is Phase.PREFILL else "tpot_s"]
+        if "running_sequences" in times:
+            terms["load.running_sequences"] = times.pop("running_sequences")
         terms |= {f"serving.{name}": value for name, value in times.items()}
     return _with_intervals(at, step, tokens, held, terms, calibration)
 
@@ -159,6 +165,7 @@ def _with_intervals(
         needs = calibration.hbm.get(at.stack, needs)
     apart = calibration.ratio_per_doubling.p90 * doublings(at.table, at.workload.baseline)
     hbm = np.sum(list(held.values()), axis=0)
+    first = terms.get("serving.ttft_s")
     return Estimates(
         step_time_s=step,
         low_s=step * np.exp(-np.hypot(times.low, apart)),
@@ -168,12 +175,16 @@ def _with_intervals(
         hbm_high_bytes=hbm * np.exp(needs.high),
         tokens_per_s=tokens,
         terms=terms,
+        ttft_low_s=None if first is None else first * np.exp(calibration.ttft.low),
+        ttft_high_s=None if first is None else first * np.exp(calibration.ttft.high),
     )
 
 
 def _joined(parts: list[Estimates]) -> Estimates:
     def column(name: str) -> FloatColumn:
         return np.concatenate([getattr(part, name) for part in parts])
+
+    serves = parts[0].ttft_low_s is not None
 
     return Estimates(
         step_time_s=column("step_time_s"),
@@ -186,6 +197,8 @@ def _joined(parts: list[Estimates]) -> Estimates:
         terms={
             name: np.concatenate([part.terms[name] for part in parts]) for name in parts[0].terms
         },
+        ttft_low_s=column("ttft_low_s") if serves else None,
+        ttft_high_s=column("ttft_high_s") if serves else None,
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from prompts_agent.estimate.calibration import Calibration, Residuals, load_calibration
 from prompts_agent.estimate.estimator import estimate
-from prompts_agent.estimate.fit_serving import pool_residuals, score_pools
+from prompts_agent.estimate.pools import pool_residuals, score_pools
 from prompts_agent.estimate.ranking import doublings
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.hardware.topology import parse_topology

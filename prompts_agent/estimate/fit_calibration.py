@@ -28,7 +28,8 @@ from prompts_agent.estimate.fit_preference import (
     choice_of,
     fit_preferences,
 )
-from prompts_agent.estimate.fit_serving import pool_residuals
+from prompts_agent.estimate.fit_serving import Served, fit_serving, misses, served
+from prompts_agent.estimate.fit_serving import left_out as serving_left_out
 from prompts_agent.estimate.fit_training import START, Fitted, cross_validated, fit_constants
 from prompts_agent.estimate.stack import stack_of
 from prompts_agent.workload.workload import Measured, Workload
@@ -54,7 +55,8 @@ class FittedCalibration(NamedTuple):
         for name, fitted in self.stacks.items():
             for kind, kept in (("plain", fitted.plain), ("left out", fitted.cross_validated)):
                 numbers = f"{kept.cases} runs, median {kept.median:.3f}, p90 {kept.p90:.3f}"
-                found.append(f"{name}, step time, {kind}: {numbers}")
+                what = "seconds a token" if name == "serving" else "step time"
+                found.append(f"{name}, {what}, {kind}: {numbers}")
         for name, pair in self.agreements.items():
             for kind, one in zip(("plain", "left out"), pair, strict=True):
                 numbers = f"{one.cases} cases, first {one.first:.0%}, among three {one.three:.0%}"
@@ -74,7 +76,7 @@ def fit(
     figures.
 
     Constants of training, preferences, and the residuals of everything: intervals of step times
-    are those of left-out model families. Constants of serving and memory stay. `tell` is given a
+    are those of left-out model families. Constants of memory stay. `tell` is given a
     line before each part, which may take a minute.
     """
     given = [*workloads, *sweeps]
@@ -95,6 +97,10 @@ def fit(
         if len(families) > 1:
             times[name] = fitted.cross_validated
     known = known.model_copy(update={"step_time": times})
+    pools = served(given, known)
+    if len({pool.group for pool in pools}) > 1:
+        tell(f"serving: {len(pools)} pools, each model family left out in turn")
+        known, found["serving"] = serving_left_out(pools, known)
     tell("preferences: the legal meshes of every adopted workload")
     choices = _choices(known, given)
     known = _with_preferences(known, choices)
@@ -124,7 +130,7 @@ def fit_plainly(
             known = fit_constants(own, known, stack, passes=_PASSES)
             missed = np.concatenate([residuals(point, known) for point in own])
             times[_key(stack)] = residuals_of(missed, "fitted on the same points")
-    known = known.model_copy(update={"step_time": times})
+    known = _with_serving(known.model_copy(update={"step_time": times}), served(given, known))
     return _with_preferences(known, _choices(known, given))
 
 
@@ -174,6 +180,15 @@ def _choices(calibration: Calibration, workloads: list[Workload]) -> dict[Any, l
     return found
 
 
+def _with_serving(calibration: Calibration, pools: list[Served]) -> Calibration:
+    if not pools:
+        return calibration
+    known = fit_serving(pools, calibration)
+    missed = np.concatenate([misses(pool, known)["tokens_per_s"] for pool in pools])
+    kept = residuals_of(-missed, "fitted on the same pools")
+    return known.model_copy(update={"serving": kept})
+
+
 def _with_preferences(calibration: Calibration, choices: dict[Any, list[Choice]]) -> Calibration:
     # Of these trainers there are too few cases: what some teach does not help the others.
     few = ("eager", "classic")
@@ -184,7 +199,7 @@ def _with_preferences(calibration: Calibration, choices: dict[Any, list[Choice]]
 
 
 def _with_residuals(calibration: Calibration) -> Calibration:
-    """The intervals of serving, memory and ratios, from the points that ship with the package."""
+    """The intervals of memory and ratios, from the points that ship with the package."""
     known = calibration
     errors, distances = ratio_residuals(known)
     apart = errors[distances > 0] / distances[distances > 0]
@@ -192,8 +207,7 @@ def _with_residuals(calibration: Calibration) -> Calibration:
     hbm["tpu"] = residuals_of(compiled_residuals(known), known.hbm["tpu"].source)
     hbm["gpu"] = residuals_of(peak_residuals(known), known.hbm["gpu"].source)
     ratio = residuals_of(apart, known.ratio_per_doubling.source)
-    serving = residuals_of(pool_residuals(known), known.serving.source)
-    return known.model_copy(update={"hbm": hbm, "ratio_per_doubling": ratio, "serving": serving})
+    return known.model_copy(update={"hbm": hbm, "ratio_per_doubling": ratio})
 
 
 def _key(stack: Stack | None) -> Any:

@@ -18,7 +18,16 @@ from prompts_agent.estimate.calibration import Calibration, Constant, Residuals,
 from prompts_agent.estimate.fit import residuals_of
 from prompts_agent.estimate.fit_points import Point, loss, residuals
 
-__all__ = ["START", "Fitted", "Free", "cross_validated", "fit_constants"]
+__all__ = [
+    "START",
+    "Fitted",
+    "Free",
+    "cross_validated",
+    "fit_constants",
+    "line",
+    "plain",
+    "scaled",
+]
 
 FloatColumn = NDArray[np.float64]
 
@@ -39,7 +48,7 @@ class Free(NamedTuple):
     @property
     def share(self) -> bool:
         """Between 0 and 1."""
-        return "_overlap" in self.name or self.name.endswith("_efficiency")
+        return "_overlap" in self.name or self.name.endswith(("_efficiency", "_spread"))
 
 
 _COMMON = (
@@ -128,7 +137,7 @@ def fit_constants(
     """
     own = [point for point in points if point.stack == stack]
     free = START[stack]
-    place = [_scaled(one, one.start) for one in free]
+    place = [scaled(one, one.start) for one in free]
     origin = list(place)
 
     def total(values: list[float]) -> float:
@@ -141,7 +150,7 @@ def fit_constants(
     steps = [_STEP * one.width for one in free]
     for _ in range(passes if own else 0):
         for index in range(len(free)):
-            place, best, moved = _line(total, place, best, index, steps[index])
+            place, best, moved = line(total, place, best, index, steps[index])
             steps[index] *= 1.0 if moved else 0.5
     return _with(start, stack, free, place)
 
@@ -169,7 +178,7 @@ def cross_validated(
     )
 
 
-def _line(
+def line(
     total: Callable[[list[float]], float],
     place: list[float],
     best: float,
@@ -191,11 +200,13 @@ def _line(
     return place, best, False
 
 
-def _scaled(one: Free, value: float) -> float:
+def scaled(one: Free, value: float) -> float:
+    """`value` on the scale that its steps have: logit of a share, else ln."""
     return math.log(value / (1.0 - value)) if one.share else math.log(value)
 
 
-def _plain(one: Free, value: float) -> float:
+def plain(one: Free, value: float) -> float:
+    """The inverse of `scaled`."""
     return 1.0 / (1.0 + math.exp(-value)) if one.share else math.exp(value)
 
 
@@ -204,7 +215,7 @@ def _with(
 ) -> Calibration:
     platforms, stacks, chips = dict(start.platforms), dict(start.stacks), dict(start.chips)
     for one, value in zip(free, values, strict=True):
-        entry = Constant(value=_plain(one, value), source=_SOURCE)
+        entry = Constant(value=plain(one, value), source=_SOURCE)
         if one.chip is not None:
             chips[one.chip] = chips.get(one.chip, {}) | {one.name: entry}
         elif stack is None:

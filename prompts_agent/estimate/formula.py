@@ -176,9 +176,10 @@ _SERVING_MEMORY: dict[str, Formula] = {
         "counted: the model's parameters",
     ),
     "kv_cache_bytes": Formula(
-        "b sequences × elements of S tokens × bytes ÷ (p c × min(t, kv heads)); a latent (MLA) is "
-        "whole on every rank of a group",
-        "counted: the model's keys and values",
+        "b sequences × elements of their tokens × bytes ÷ (p c × min(t ÷ g, kv heads)), a group's "
+        "own; a latent (MLA) is whole on every rank of a group. Mixed serving: input + output ÷ 2 "
+        "tokens on average, and b is at most what 0.9 of the HBM has room for",
+        "counted: the model's keys and values; arXiv 2309.06180",
     ),
     "activations_bytes": Formula(
         "tokens of a step ÷ c × what one layer holds of a token without remat",
@@ -190,19 +191,32 @@ _SERVING_MEMORY: dict[str, Formula] = {
 
 _WAITS = Formula(
     "p × L × (2 all-reduces of the step's tokens × embed × bytes over t, each with "
-    "reduce_latency_s × log2 t; 2 all-to-alls over e; the merge over c) + sends between stages",
+    "reduce_latency_s × log2 t; groups of attention_data reduce inside a group, and gather and "
+    "scatter tokens, or send each to its experts, whichever is less; 2 all-to-alls over an e that "
+    "is a factor of the mesh; the merge over c) + sends between stages",
     "arXiv 2211.05102, section 3; nothing hides them in a decode step",
     ("reduce_latency_s", *_LINKS),
+)
+_ROUTING = Formula(
+    "p × L × tokens × k ÷ g × embed × bytes × expert_row_touches ÷ (HBM × serving_hbm_efficiency)",
+    "counted: each copy of a token's row is sorted to its expert and back",
+    ("expert_row_touches", "serving_hbm_efficiency"),
 )
 _TTFT = Formula("the time of one prompt's prefill", "the sum of its parts")
 
 _DECODE: dict[str, Formula] = {
     "weights_s": Formula(
         "p × bytes of the layers' weights ÷ t and the output table ÷ (HBM × "
-        "serving_hbm_efficiency), experts ÷ serving_expert_efficiency; E (1 - (1 - k/E)^tokens) of "
-        "E experts are read",
-        "arXiv 2211.05102, section 2",
-        ("serving_hbm_efficiency", "serving_expert_efficiency"),
+        "serving_hbm_efficiency), experts ÷ (serving_expert_efficiency × w ÷ (w + "
+        "matmul_half_extent)); of s = expert_spread × E experts s (1 - (1 - k/s)^tokens) are met, "
+        "m = that ÷ e on a rank, m + sqrt(2 m (1 - met/s) ln e) on the busiest",
+        "arXiv 2211.05102, section 2; Raab and Steger, 1998, theorem 1",
+        (
+            "serving_hbm_efficiency",
+            "serving_expert_efficiency",
+            "expert_spread",
+            "matmul_half_extent",
+        ),
     ),
     "kv_s": Formula(
         "the cache of all sequences ÷ (HBM × serving_hbm_efficiency)",
@@ -215,40 +229,53 @@ _DECODE: dict[str, Formula] = {
         "arXiv 2211.05102, section 2",
         ("serving_matmul_efficiency",),
     ),
+    "routing_s": _ROUTING,
     "exposed_s": _WAITS,
     "overhead_s": Formula(
-        "p × L × layer_latency_s + serving_overhead_s",
+        "p × (L × layer_latency_s + serving_overhead_s) + b × sequence_overhead_s",
         "the constants' own sources",
-        ("layer_latency_s", "serving_overhead_s"),
+        ("layer_latency_s", "serving_overhead_s", "sequence_overhead_s"),
     ),
     "tpot_s": Formula("one decode step", "the sum of its parts"),
     "ttft_s": _TTFT,
 }
 
+_QUEUE = ("prompt_queue", "prompt_queue_exponent")
 _SERVE: dict[str, Formula] = _DECODE | {
     "prefill_s": Formula(
-        "b × prefill of a prompt ÷ (output tokens × p): prompts that take turns with tokens",
+        "(b - 1 - prompts ahead) × prefill of a prompt ÷ (output tokens × min(p, 1 + ahead)): the "
+        "prompts that come between a sequence's tokens; ahead = prompt_queue × "
+        "b^prompt_queue_exponent",
         "counted: continuous batching, a prompt in for every sequence out",
+        _QUEUE,
     ),
     "tpot_s": Formula("one decode step and its share of prefill", "the sum of its parts"),
     "ttft_s": Formula(
-        "the prefill of a prompt and half of the decode step that runs when it comes",
-        "counted: arrivals at any moment of a step",
+        "prefill of the prompt and of those ahead, half of the decode step that runs when it "
+        "comes, and (in flight ÷ b - 1) × the time that one request is served",
+        "counted: arrivals at any moment of a step; requests beyond b wait",
+        _QUEUE,
     ),
 }
 
 _PREFILL: dict[str, Formula] = {
     "compute_s": Formula(
-        "2 T P_active ÷ t ÷ (peak × efficiency), never less than reading the weights; efficiency "
-        "as in training, with serving_matmul_efficiency",
+        "2 T P_active ÷ t ÷ (peak × efficiency), experts ÷ serving_grouped_efficiency, never less "
+        "than reading the weights; efficiency as in training, with serving_matmul_efficiency",
         "arXiv 2001.08361, section 2.1; arXiv 2211.05102, section 2",
-        ("serving_matmul_efficiency", "serving_hbm_efficiency", "matmul_half_extent"),
+        (
+            "serving_matmul_efficiency",
+            "serving_grouped_efficiency",
+            "serving_hbm_efficiency",
+            "matmul_half_extent",
+        ),
     ),
     "attention_s": Formula(
-        "L × 4 T × S/2 × heads × head_dim ÷ t ÷ (peak × attention_efficiency)",
+        "L × 4 T × S/2 × heads × head_dim ÷ t ÷ (peak at 16 bits × attention_efficiency)",
         "arXiv 2307.08691, section 4.1",
         ("attention_efficiency",),
     ),
+    "routing_s": _ROUTING,
     "exposed_s": _WAITS,
     "overhead_s": Formula(
         "L × layer_latency_s + serving_overhead_s",

@@ -9,15 +9,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from prompts_agent.estimate.activations import activation_bytes_per_token
 from prompts_agent.estimate.calibration import Calibration, load_calibration
-from prompts_agent.estimate.compute import offloaded_bytes_per_token
+from prompts_agent.estimate.memory_serving import running_sequences, serving_memory
 from prompts_agent.estimate.setting import Setting, setting
-from prompts_agent.estimate.sizes import dtype_bytes, sequences_per_replica
+from prompts_agent.estimate.sizes import dtype_bytes
+from prompts_agent.estimate.weights import parameter_bytes
 from prompts_agent.layout.layout import Remat
-from prompts_agent.layout.table import KV_DTYPES, REMATS, LayoutTable
-from prompts_agent.workload.workload import Phase, Workload
+from prompts_agent.layout.table import REMATS, LayoutTable
+from prompts_agent.workload.workload import Workload
 
-__all__ = ["activation_bytes_per_token", "memory", "memory_terms"]
+__all__ = ["memory", "memory_terms"]
 
 FloatColumn = NDArray[np.float64]
 
@@ -37,7 +39,10 @@ def memory(
 
 def memory_terms(at: Setting) -> dict[str, FloatColumn]:
     """`memory` of a setting that is there already."""
-    terms = _training(at) if at.workload.phase.is_training else _serving(at)
+    if at.workload.phase.is_training:
+        terms = _training(at)
+    else:
+        terms = serving_memory(at, running_sequences(at))
     held = np.sum(list(terms.values()), axis=0)
     lost = at.constants.workspace_bytes + at.constants.fragmentation * held
     return {**terms, "workspace": lost}
@@ -61,34 +66,11 @@ def _training(at: Setting) -> dict[str, FloatColumn]:
     }
 
 
-def _parameter_bytes(
-    at: Setting,
-    bytes_per_parameter: float,
-    *,
-    copies: FloatColumn | float = 1.0,
-    expert_copies: FloatColumn | float = 1.0,
-) -> FloatColumn:
-    """Bytes of a tensor of the parameters' size, `P × bytes ÷ (p × t × shards × copies)`, where
-    `copies` is over how many copies of the weights the tensor is cut besides.
-
-    Layers lie on stages; norms and other small parameters are whole on every device of a stage.
-    """
-    arch, z = at.arch, at.sizes
-    dense = z.layers * arch.dense_layer_parameters / (z.tensor * z.gathered_shards * copies)
-    experts = z.layers * arch.expert_layer_parameters
-    experts = experts / (z.expert * z.expert_tensor * z.expert_gathered_shards * expert_copies)
-    tables = arch.embedding_parameters / (z.tensor * z.gathered_shards * copies)
-    # With a pipeline the two tables lie on different stages; a tied one is on both.
-    held = np.where((z.pipeline > 1.0) & (not arch.tied), tables / 2.0, tables)
-    small = z.layers * arch.small_layer_parameters
-    return bytes_per_parameter * (dense + experts + held + small)
-
-
 def _whole_where_kept(at: Setting, bytes_per_parameter: float) -> FloatColumn:
     """A tensor of the parameters' size, cut as they are; whole on every fsdp rank where weights
     are gathered once a step, and gradients reduce-scattered once.
     """
-    cut = _parameter_bytes(at, bytes_per_parameter)
+    cut = parameter_bytes(at, bytes_per_parameter)
     shards = at.sizes.gathered_shards
     return np.where(at.weights_kept, cut * shards, cut)
 
@@ -107,7 +89,7 @@ def _master_weights(at: Setting) -> FloatColumn:
     """Master weights, cut like the optimizer's state (arXiv 1910.02054, section 5.1)."""
     dense, expert = _zero_copies(at)
     size = dtype_bytes(at.workload.precision.weights)
-    return _parameter_bytes(at, size, copies=dense, expert_copies=expert)
+    return parameter_bytes(at, size, copies=dense, expert_copies=expert)
 
 
 def _compute_copy(at: Setting) -> FloatColumn:
@@ -131,7 +113,7 @@ def _optimizer(at: Setting) -> FloatColumn:
     dense, expert = _zero_copies(at)
     precision = at.workload.precision
     size = precision.optimizer_slots * dtype_bytes(precision.optimizer_state)
-    return _parameter_bytes(at, size, copies=dense, expert_copies=expert)
+    return parameter_bytes(at, size, copies=dense, expert_copies=expert)
 
 
 def _gathered(at: Setting) -> tuple[FloatColumn, FloatColumn]:
@@ -146,39 +128,6 @@ def _gathered(at: Setting) -> tuple[FloatColumn, FloatColumn]:
     output = arch.vocab * arch.embed / z.tensor
     gathers, size = (z.gathered_shards > 1.0) & ~at.weights_kept, at.element_bytes
     return np.where(gathers, 1.5 * size * layer, 0.0), np.where(gathers, size * output, 0.0)
-
-
-def activation_bytes_per_token(at: Setting, remat: Remat) -> FloatColumn:
-    """Bytes that one layer keeps of one token for its backward pass.
-
-    After Korthikanti et al., arXiv 2205.05198, section 4, for a pre-norm block with flash
-    attention and without dropout: `none` keeps both norms' inputs and outputs, q, k, v, the
-    attention's output and its fp32 row sums, and the mlp's matmul outputs and product (jax keeps
-    more, what its differentiation rules ask for: 183 KB a token and layer of qwen3-8b by XLA's
-    report for v6e-8, 2 x 2048 tokens, for the 127 KB of fused kernels); `minimal`
-    (matmul outputs) keeps the block's input, q, k, v, attention output, projection, and the mlp's
-    outputs; `full` keeps the block's input; `offload` keeps two layers' input, q, k and v, the rest
-    being with the host. The residual stream is whole on every tensor rank
-    unless sequence_parallel cuts it.
-    """
-    arch, z, size = at.arch, at.sizes, at.element_bytes
-    residual = arch.embed / at.residual_shards
-    if remat is Remat.OFFLOAD:
-        # Two layers' worth at a time: one leaves or comes while another is worked on.
-        return 2.0 * offloaded_bytes_per_token(at) / z.layers
-    if remat is Remat.FULL:
-        return size * residual
-    heads = 2.0 * arch.heads * arch.head_dim / z.tensor
-    keys = 2.0 * arch.kv_heads * arch.head_dim / z.kv_tensor
-    mlp = arch.active_mlp_width / z.tensor
-    sums = 4.0 * arch.heads / z.tensor
-    if remat is Remat.MINIMAL:
-        return size * (3.0 * residual + heads + keys + arch.mlp_inputs * mlp) + sums
-    if at.compiled:
-        # Before and after the rotary embedding, the norms' fp32 inputs, and the activation's slope.
-        heads, keys = 1.5 * heads, 2.0 * keys
-        return size * (6.0 * residual + heads + keys + (arch.mlp_inputs + 2.0) * mlp) + sums
-    return size * (4.0 * residual + heads + keys + (arch.mlp_inputs + 1.0) * mlp) + sums
 
 
 def _saved(at: Setting) -> FloatColumn:
@@ -219,44 +168,3 @@ def _logits(at: Setting) -> FloatColumn:
     holds one bf16 copy (see the constant's source).
     """
     return at.sizes.tokens * at.arch.vocab / at.sizes.tensor * at.constants.logits_bytes
-
-
-def _serving(at: Setting) -> dict[str, FloatColumn]:
-    """A decode step holds one token of every sequence, a prefill step one prompt at least."""
-    workload = at.workload
-    sequences = sequences_per_replica(at.table, workload)
-    prompt = float(workload.traffic.input_tokens if workload.traffic else workload.sequence)
-    decodes = workload.phase is Phase.DECODE
-    tokens = sequences if decodes else np.maximum(sequences, prompt)
-    return {
-        "weights": _serving_weights(at),
-        "kv_cache": _kv_cache(at, sequences),
-        "activations": tokens / at.sizes.context * activation_bytes_per_token(at, Remat.NONE),
-        "logits": sequences * at.arch.vocab / at.sizes.tensor * 4.0,
-    }
-
-
-def _serving_weights(at: Setting) -> FloatColumn:
-    """`P × bytes ÷ (t × p)`, experts over the expert axis; data holds replicas. Groups of
-    attention_data hold the attention's weights once each.
-    """
-    size = dtype_bytes(at.workload.precision.weights)
-    groups = np.maximum(at.table.attention_data.astype(np.float64), 1.0)
-    attention = at.sizes.layers * at.arch.attention_layer_parameters / at.sizes.tensor
-    return _parameter_bytes(at, size) + size * attention * (groups - 1.0)
-
-
-def _kv_cache(at: Setting, sequences: FloatColumn) -> FloatColumn:
-    """`sequences × bytes of a sequence's cache ÷ (p × kv shards × context)`.
-
-    The cache is cut over tensor up to kv_heads, and over context; beyond kv_heads ranks hold
-    copies, unless attention_data splits the sequences over them (vLLM's data-parallel attention).
-    A latent (MLA) has no heads to cut: every rank of a group holds it whole.
-    """
-    arch, z = at.arch, at.sizes
-    groups = np.maximum(at.table.attention_data.astype(np.float64), 1.0)
-    ranks = np.clip(z.tensor / groups, 1.0, float(arch.kv_heads))
-    ranks = np.where(arch.kv_has_heads, ranks, 1.0)
-    size = np.array([dtype_bytes(name) for name in KV_DTYPES])[at.table.kv_dtype]
-    sequence = arch.kv_elements(at.workload.sequence) * size / (z.pipeline * z.context)
-    return np.ceil(sequences / groups) * sequence / ranks

@@ -11,18 +11,20 @@ from prompts_agent.estimate.estimate import Estimates
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.table import LayoutTable
-from prompts_agent.workload.workload import Objective
+from prompts_agent.workload.workload import Objective, Traffic
 
 __all__ = [
     "FITS",
     "MAY_FIT",
     "TOO_LARGE",
+    "beyond_limits",
     "costs",
     "diverse_top",
     "doublings",
     "fit_class",
     "fit_probability",
     "order",
+    "shares_experts_partly",
     "tie_reason",
 ]
 
@@ -33,6 +35,8 @@ FITS, MAY_FIT, TOO_LARGE = 0, 1, 2
 # Layouts closer than this are tied: repeated runs of one layout differ as much.
 _TIE = 0.01
 _Z95 = 1.645
+# No layout is a thousand times as fast as another: what breaks a limit ranks behind what keeps it.
+_BEYOND = 1e3
 
 
 def fit_class(estimates: Estimates, hbm_bytes: float) -> IntColumn:
@@ -78,6 +82,19 @@ def doublings(table: LayoutTable, baseline: Layout | None) -> FloatColumn:
     return np.asarray(moved + knobs, dtype=np.float64)
 
 
+def beyond_limits(estimates: Estimates, traffic: Traffic | None) -> FloatColumn:
+    """How far the worse of TTFT and TPOT is over its limit, float64[n]; 1 where both are kept, or
+    none is asked for.
+    """
+    over = np.ones(len(estimates))
+    if traffic is None:
+        return over
+    for name, limit in (("ttft_s", traffic.ttft_limit_s), ("tpot_s", traffic.tpot_limit_s)):
+        if limit is not None and f"serving.{name}" in estimates.terms:
+            over = np.maximum(over, estimates.terms[f"serving.{name}"] / limit)
+    return over
+
+
 def _badness(estimates: Estimates, table: LayoutTable, objective: Objective) -> FloatColumn:
     """What the objective wants small, float64[n]."""
     if objective is Objective.FIT:
@@ -97,14 +114,17 @@ def costs(
     hbm_bytes: float,
     objective: Objective,
     preference: FloatColumn | None = None,
+    traffic: Traffic | None = None,
 ) -> FloatColumn:
     """What the ranking makes small, float64[n]: the objective × exp(preference) ÷ the probability
-    that the layout fits. Only ratios mean anything.
+    that the layout fits, and beyond all others what breaks a limit of the traffic, the less the
+    nearer. Only ratios mean anything.
     """
     bad = _badness(estimates, table, objective)
     if objective is Objective.FIT:
         return bad
-    bad = bad / fit_probability(estimates, hbm_bytes)
+    over = beyond_limits(estimates, traffic)
+    bad = bad * np.where(over > 1.0, _BEYOND * over, 1.0) / fit_probability(estimates, hbm_bytes)
     return bad if preference is None else bad * np.exp(preference)
 
 
@@ -116,14 +136,22 @@ def order(
     objective: Objective,
     baseline: Layout | None = None,
     preference: FloatColumn | None = None,
+    traffic: Traffic | None = None,
 ) -> IntColumn:
     """Row indices, best first: what is too large last, then by objective × exp(preference) ÷ the
     probability that the layout fits (what does not fit yields nothing), ties under 1% by
-    `tie_reason`'s rules (fewer axes, smaller tensor, nearer to the baseline, then the plain order
-    of degrees).
+    `tie_reason`'s rules: experts shared by all ranks of a replica or by none, fewer axes, smaller
+    tensor, nearer to the baseline, then the plain order of degrees.
     """
     fit = (fit_class(estimates, hbm_bytes) == TOO_LARGE).astype(np.int64)
-    bad = costs(estimates, table, hbm_bytes=hbm_bytes, objective=objective, preference=preference)
+    bad = costs(
+        estimates,
+        table,
+        hbm_bytes=hbm_bytes,
+        objective=objective,
+        preference=preference,
+        traffic=traffic,
+    )
     group = np.zeros(len(table), dtype=np.int64)
     for label in (0, 1):
         rows = np.flatnonzero(fit == label)
@@ -131,8 +159,19 @@ def order(
     degrees = np.stack([table.size(axis) for axis in Axis], axis=1)
     axes = (degrees > 1).sum(axis=1)
     keys = [table.microbatch, table.remat, table.sequence_parallel, *degrees.T]
-    ranked = [doublings(table, baseline), degrees[:, list(Axis).index(Axis.TENSOR)], axes]
+    partly = _shares_experts_partly(table, estimates)
+    ranked = [doublings(table, baseline), table.size(Axis.TENSOR), axes, partly]
     return np.lexsort([*keys, *ranked, group, fit])
+
+
+def _shares_experts_partly(table: LayoutTable, estimates: Estimates) -> NDArray[np.bool_]:
+    """Serving layouts that cut every expert over some ranks of a replica: servers share experts
+    over all ranks or over none, and where the times say nothing, so do we.
+    """
+    if "serving.ttft_s" not in estimates.terms:
+        return np.zeros(len(table), dtype=np.bool_)
+    expert = table.size(Axis.EXPERT)
+    return table.expert_divides & (expert > 1) & (expert < table.size(Axis.TENSOR))
 
 
 def _tied_groups(bad: FloatColumn) -> IntColumn:
@@ -148,8 +187,12 @@ def _tied_groups(bad: FloatColumn) -> IntColumn:
     return groups
 
 
-def tie_reason(better: Layout, worse: Layout, baseline: Layout | None = None) -> str:
+def tie_reason(
+    better: Layout, worse: Layout, baseline: Layout | None = None, *, serving: bool = False
+) -> str:
     """Why `better` stands before a layout that is estimated within 1% of it."""
+    if serving and shares_experts_partly(better) < shares_experts_partly(worse):
+        return "experts on all ranks or none"
     if len(better.mesh.used()) < len(worse.mesh.used()):
         return "fewer axes"
     if better.mesh.size(Axis.TENSOR) < worse.mesh.size(Axis.TENSOR):
@@ -160,6 +203,12 @@ def tie_reason(better: Layout, worse: Layout, baseline: Layout | None = None) ->
     return "order of degrees"
 
 
+def shares_experts_partly(layout: Layout) -> bool:
+    """The ranks of a serving replica share its experts, and cut each besides."""
+    expert = layout.mesh.size(Axis.EXPERT)
+    return layout.expert_divides and 1 < expert < layout.mesh.size(Axis.TENSOR)
+
+
 def diverse_top(
     ranked: IntColumn,
     table: LayoutTable,
@@ -168,10 +217,12 @@ def diverse_top(
     hbm_bytes: float,
     count: int = 3,
     without: Layout | None = None,
+    serving: bool = False,
 ) -> IntColumn:
     """The first `count` rows of `ranked` with different degrees, without those that cannot fit.
 
     Of every mesh the best choice of knobs stands for it, so that three proposals are three ideas.
+    In serving, whether the ranks of a replica share its experts is one idea, and over how many not.
     `without` is the layout that runs already: it is no proposal, nor are rows of its mesh that rank
     behind it. Fewer rows come back where fewer meshes may fit.
     """
@@ -180,6 +231,10 @@ def diverse_top(
     if without is not None:
         rows = rows[~_repeats(table.take(rows), without)]
     degrees = np.stack([table.size(axis)[rows] for axis in Axis], axis=1)
+    if serving:
+        expert = list(Axis).index(Axis.EXPERT)
+        shared = table.expert_divides[rows] & (degrees[:, expert] > 1)
+        degrees[shared, expert] = -1
     _, first = np.unique(degrees, axis=0, return_index=True)
     return np.asarray(rows[np.sort(first)[:count]])
 

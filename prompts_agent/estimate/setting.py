@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from prompts_agent.estimate.architecture import Architecture, architecture
 from prompts_agent.estimate.calibration import Calibration, Constants, Stack
 from prompts_agent.estimate.links import Links, links
+from prompts_agent.estimate.shared_replicas import joined_replicas
 from prompts_agent.estimate.sizes import Sizes, dtype_bytes, sizes
 from prompts_agent.estimate.stack import stack_of
 from prompts_agent.hardware.catalog import find_chip
@@ -26,7 +27,10 @@ BoolColumn = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The table and the workload, and what follows from them. Columns have the table's length."""
+    """The table and the workload, and what follows from them. Columns have the table's length.
+
+    In serving the table is that of `joined_replicas`.
+    """
 
     table: LayoutTable
     workload: Workload
@@ -66,6 +70,21 @@ class Setting:
         if dtype_bytes(self.workload.precision.compute) >= 2.0:
             return self.peak_flops_per_s
         return float(peaks.get("bf16") or peaks.get("fp16") or self.peak_flops_per_s)
+
+    @property
+    def serving_dtype(self) -> str:
+        """What a server's matmuls multiply: on GPUs the weights' dtype where the chip has a rate
+        for it (8- and 4-bit weights are there for their rate too), else the compute dtype.
+        """
+        precision = self.workload.precision
+        narrower = dtype_bytes(precision.weights) < dtype_bytes(precision.compute)
+        has_rate = self.chip.platform == "gpu" and precision.weights in self.chip.peak_flops
+        return precision.weights if narrower and has_rate else precision.compute
+
+    @property
+    def serving_peak_flops_per_s(self) -> float:
+        """Peak of the matrix unit for `serving_dtype`."""
+        return float(self.chip.peak_flops.get(self.serving_dtype, self.peak_flops_per_s))
 
     @property
     def narrow_share(self) -> float:
@@ -120,6 +139,8 @@ def setting_with(table: LayoutTable, workload: Workload, constants: Constants) -
     """The same with constants at hand."""
     chip = find_chip(workload.topology.chip)
     arch = architecture(workload.model)
+    if not workload.phase.is_training:
+        table = joined_replicas(table)
     return Setting(
         table=table,
         workload=workload,

@@ -13,7 +13,7 @@ from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.table import SCHEDULES, LayoutTable
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["Sizes", "dtype_bytes", "sequences_per_replica", "sizes"]
+__all__ = ["Sizes", "dtype_bytes", "given_sequences", "sequences_per_replica", "sizes"]
 
 FloatColumn = NDArray[np.float64]
 
@@ -114,8 +114,13 @@ def sizes(table: LayoutTable, arch: Architecture, *, sequence: int, serving: boo
     )
 
 
+def given_sequences(table: LayoutTable, workload: Workload) -> FloatColumn:
+    """The workload's sequences over the replicas, float64[n]."""
+    return np.asarray(np.ceil(workload.global_batch / table.batch_shards.astype(np.float64)))
+
+
 def sequences_per_replica(table: LayoutTable, workload: Workload) -> FloatColumn:
     """b: the workload's sequences over the replicas, at most `batch_limit`."""
-    share = np.ceil(workload.global_batch / table.batch_shards.astype(np.float64))
+    share = given_sequences(table, workload)
     limit = table.batch_limit.astype(np.float64)
     return np.where(limit > 0, np.minimum(share, limit), share)

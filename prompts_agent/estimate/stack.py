@@ -1,4 +1,4 @@
-"""Stack: which kind of training software a workload runs on."""
+"""Stack: which kind of software a workload runs on."""
 
 from __future__ import annotations
 
@@ -25,18 +25,26 @@ _STACKS: dict[Framework, Stack] = {
     Framework.LLM_FOUNDRY: "fsdp",
     Framework.PYTORCH: "fsdp",
 }
+_SERVERS: dict[Framework, Stack] = {
+    Framework.VLLM: "vllm",
+    Framework.TENSORRT_LLM: "tensorrt-llm",
+    Framework.SGLANG: "sglang",
+}
 
 
 def stack_of(workload: Workload) -> Stack | None:
-    """None on TPUs and in serving, whose platform's constants hold.
+    """None on TPUs, whose platform's constants hold. A server on GPUs that is not known by name is
+    taken for vLLM.
 
-    The framework decides where it is named. Else a workload's constraints say what its software can
-    do: experts that divide the other ranks are Megatron-Core's; data and fsdp alone are PyTorch's
-    FSDP; no fsdp axis at all is a trainer with pipeline and tensor layers of its own. Without
-    constraints it is a compiler's (JAX on GPUs).
+    Of trainers the framework decides where it is named. Else a workload's constraints say what its
+    software can do: experts that divide the other ranks are Megatron-Core's; data and fsdp alone
+    are PyTorch's FSDP; no fsdp axis at all is a trainer with pipeline and tensor layers of its own.
+    Without constraints it is a compiler's (JAX on GPUs).
     """
-    if find_chip(workload.topology.chip).platform == "tpu" or not workload.phase.is_training:
+    if find_chip(workload.topology.chip).platform == "tpu":
         return None
+    if not workload.phase.is_training:
+        return _SERVERS.get(workload.framework, "vllm") if workload.framework else "vllm"
     if workload.framework in _STACKS:
         return _STACKS[workload.framework]
     constraints = workload.constraints

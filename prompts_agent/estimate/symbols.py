@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from prompts_agent.estimate.calibration import Constants
+from prompts_agent.estimate.memory_serving import running_sequences
 from prompts_agent.estimate.setting import Setting, setting_with
-from prompts_agent.estimate.sizes import sequences_per_replica
 from prompts_agent.hardware.chip import Domain
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
@@ -65,8 +65,10 @@ def _sizes(at: Setting) -> Iterator[Symbol]:
         prompt = at.workload.traffic.input_tokens if at.workload.traffic else at.workload.sequence
         meaning = "tokens of a prompt on one device"
         yield Symbol("T", prompt / float(z.context[0]), "tokens", meaning, "the workload")
-        share = float(sequences_per_replica(at.table, at.workload)[0])
-        yield Symbol("b", share, "", "sequences of a replica that decode together", layout)
+        running = float(running_sequences(at)[0])
+        yield Symbol("b", running, "", "sequences of a replica that decode together", layout)
+        groups = float(max(1, int(at.table.attention_data[0])))
+        yield Symbol("g", groups, "", "groups of attention_data", layout)
     yield Symbol("L", float(z.layers[0]), "", "layers of the fullest stage", layout)
 
 
@@ -79,16 +81,22 @@ def _model(at: Setting) -> Iterator[Symbol]:
     yield Symbol("P_layer", layer, "parameters", "that a token meets in one layer", model)
     for name, meaning in _DIMS.items():
         yield Symbol(name, float(getattr(arch, name)), "", meaning, model)
+    if arch.experts:
+        yield Symbol("E", float(arch.experts), "", "experts of a layer", model)
+        yield Symbol("k", float(arch.experts_per_token), "", "experts of a token", model)
+        width = arch.expert_width / float(at.sizes.expert_tensor[0])
+        yield Symbol("w", width, "", "inner dim of an expert on one rank", "the layout")
     yield Symbol("bytes", at.element_bytes, "B", "one element between matmuls", "the workload")
 
 
 def _rates(at: Setting) -> Iterator[Symbol]:
     chip = at.chip
     compute = at.workload.precision.compute
-    yield Symbol(
-        "peak", at.peak_flops_per_s, "FLOP/s", f"matrix unit, {compute}", chip.sources["peak_flops"]
-    )
-    if at.wide_flops_per_s != at.peak_flops_per_s:
+    rate = at.peak_flops_per_s
+    if not at.workload.phase.is_training:
+        compute, rate = at.serving_dtype, at.serving_peak_flops_per_s
+    yield Symbol("peak", rate, "FLOP/s", f"matrix unit, {compute}", chip.sources["peak_flops"])
+    if at.wide_flops_per_s != rate:
         peak = chip.sources["peak_flops"]
         yield Symbol("peak at 16 bits", at.wide_flops_per_s, "FLOP/s", "matrix unit", peak)
     hbm = chip.sources["hbm_bandwidth_bytes_per_s"]

@@ -29,7 +29,7 @@ class Changed(Record):
 def fit_collection(
     paths: Sequence[Path], sweeps: Path | None, tell: Callable[[str], None] = lambda _: None
 ) -> FittedCalibration:
-    """Constants and preferences of training, fitted to every measured run and adopted mesh.
+    """Constants and preferences fitted to every measured run and adopted mesh.
 
     Without paths, the workloads that came with the package. A run that a file and a sweep both have
     counts once. Deterministic. Raises `InputError` where nothing was measured.
@@ -44,8 +44,9 @@ def fit_collection(
         [load_workload(file) for file in dict.fromkeys(files)],
         read_sweeps(sweeps) if sweeps is not None else [],
     )
-    workloads = [job.workload for job in jobs if job.workload.phase.is_training]
-    tell(f"fitting to {len(workloads)} training workloads")
+    workloads = [job.workload for job in jobs]
+    training = sum(workload.phase.is_training for workload in workloads)
+    tell(f"fitting to {training} workloads of training, {len(workloads) - training} of serving")
     if not any(workload.alternatives or workload.adopted for workload in workloads):
         raise InputError(
             f"{len(files)} workload files",

@@ -184,6 +184,8 @@ def _serving(
                 quantity="ttft",
                 measured=row.ttft_s,
                 estimated=float(estimates.terms["serving.ttft_s"][i]),
+                low=None if estimates.ttft_low_s is None else float(estimates.ttft_low_s[i]),
+                high=None if estimates.ttft_high_s is None else float(estimates.ttft_high_s[i]),
                 uncalibrated=float(plain.terms["serving.ttft_s"][i]),
                 near=near,
             )
@@ -194,6 +196,8 @@ def _serving(
                 quantity="tpot",
                 measured=row.tpot_s,
                 estimated=float(estimates.terms["serving.tpot_s"][i]),
+                low=float(estimates.low_s[i]),
+                high=float(estimates.high_s[i]),
                 uncalibrated=float(plain.terms["serving.tpot_s"][i]),
                 near=near,
             )

@@ -111,6 +111,8 @@ class Score(Record):
     truth: Choice | None = None
     points: tuple[Point, ...] = ()
     facts: tuple[Fact, ...] = ()
+    layouts: int | None = None
+    """Of a sweep: how many were ranked."""
 
 
 def tags(workload: Workload, *, framework: str, collection: str) -> Tags:

@@ -70,6 +70,7 @@ def _ranked(sweep: Sweep, score: Score, calibration: Calibration) -> Score:
     return score.model_copy(
         update={
             "kind": "sweep",
+            "layouts": len(timed),
             "methods": methods,
             "abstained": not len(propose(estimates, table, workload, calibration=calibration)),
             "legal_meshes": len(table),

@@ -84,10 +84,21 @@ def _serves(score: Score, kind: str) -> bool:
     return not _trains(score) and score.tags.kind_of_model == kind
 
 
+def _on_eight(score: Score, kind: str) -> bool:
+    return _serves(score, kind) and score.tags.devices == 8
+
+
+def _of_two(score: Score) -> bool:
+    """A choice between two layouts, which three proposals would always contain."""
+    return score.kind == "sweep" and score.layouts == 2
+
+
 _PARTS: tuple[tuple[str, Callable[[Score], bool]], ...] = (
     ("training", _trains),
-    ("serving, dense, 8 devices", lambda s: _serves(s, "dense") and s.tags.devices == 8),
-    ("serving, experts, 8 devices", lambda s: _serves(s, "experts") and s.tags.devices == 8),
+    ("serving, dense, 8 devices", lambda s: _on_eight(s, "dense") and not _of_two(s)),
+    ("serving, experts, 8 devices", lambda s: _on_eight(s, "experts") and not _of_two(s)),
+    ("serving, dense, 8 devices, two layouts", lambda s: _on_eight(s, "dense") and _of_two(s)),
+    ("serving, experts, 8 devices, two layouts", lambda s: _on_eight(s, "experts") and _of_two(s)),
     ("serving, other numbers of devices", lambda s: not _trains(s) and s.tags.devices != 8),
 )
 

@@ -26,6 +26,11 @@ _REMAT = {
     "checkpoint_dots_with_no_batch_dims": Remat.MINIMAL,
     "everything_saveable": Remat.NONE,
 }
+_SERVERS = {
+    "trtllm": Framework.TENSORRT_LLM,
+    "vllm": Framework.VLLM,
+    "sglang": Framework.SGLANG,
+}
 _TPU_SHAPES = {"4": "v6e:2x2", "8": "v6e:2x4"}
 
 
@@ -73,7 +78,7 @@ def tpu_trials(directory: Path) -> Iterator[Sweep]:
 
 
 def pools(directory: Path) -> Iterator[Sweep]:
-    """Pools of 4 or 8 GPUs with three or more layouts: output tokens/s of the whole pool.
+    """Pools of 2 to 8 GPUs with two or more layouts: output tokens/s of the whole pool.
 
     Unstated weights are bf16. Where a model has experts, `expert` divides the tensor ranks.
     """
@@ -83,7 +88,7 @@ def pools(directory: Path) -> Iterator[Sweep]:
     for row in read_rows(directory / "fixed_pool_rankings.csv", needed + more):
         groups[row["group"]].append(row)
     for rows in groups.values():
-        if len(rows) >= 3:
+        if len(rows) > 1:
             yield _pool(rows)
 
 
@@ -113,6 +118,7 @@ def _pool(rows: list[dict[str, str]]) -> Sweep:
         precision=Precision(weights=weights),
         traffic=traffic,
         constraints=Constraints(expert_divides=mixture),
+        framework=_SERVERS.get(first["backend"]),
         source="ai-dynamo/aiconfigurator",
     )
     tried = []

@@ -119,10 +119,21 @@ def _ranked(degrees: IntColumn, space: Space) -> tuple[IntColumn, IntColumn]:
     if not space.expert_divides:
         return fill(degrees, size)
     if space.model.moe is not None and Axis.EXPERT in space.axes:
-        rows, expert = _choices(np.prod(degrees[:, DIVIDED_BY_EXPERT], axis=1), divisors)
+        ranks = np.prod(degrees[:, _divided(space)], axis=1)
+        whole = space.expert_whole
+        rows, expert = _choices(ranks, lambda n: sorted({1, n}) if whole else divisors(n))
         degrees = degrees[rows]
         degrees[:, EXPERT] = expert
     return fill_with_divided(degrees, size)
+
+
+def _divided(space: Space) -> tuple[int, ...]:
+    """Columns of the axes that expert divides. In serving it stays inside a replica: data ranks
+    that share their experts are the same job as attention_data groups of one replica.
+    """
+    if space.training:
+        return DIVIDED_BY_EXPERT
+    return tuple(column for column in DIVIDED_BY_EXPERT if _AXES[column] is not Axis.DATA)
 
 
 def _choices(
@@ -185,7 +196,21 @@ def _with_serving_knobs(table: LayoutTable, space: Space) -> LayoutTable:
         table.size(Axis.TENSOR),
         lambda tensor: [d for d in divisors(tensor) if not allowed or d in allowed],
     )
-    return _replaced(table.take(rows), attention_data=groups)
+    wide = _replaced(table.take(rows), attention_data=groups)
+    if not space.batch_limits:
+        return wide
+    share = -(-space.global_batch // wide.batch_shards)
+    rows, limit = _choices(share, _limits)
+    return _replaced(wide.take(rows), batch_limit=limit)
+
+
+def _limits(share: int) -> list[int]:
+    """No limit (0), and the powers of two below a replica's share of the sequences.
+
+    >>> _limits(12)
+    [0, 8, 4, 2, 1]
+    """
+    return [0, *(1 << k for k in reversed(range(max(share - 1, 0).bit_length())))]
 
 
 def _with_training_knobs(table: LayoutTable, space: Space) -> LayoutTable:

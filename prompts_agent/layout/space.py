@@ -50,12 +50,16 @@ class Space(Record):
     sequence_parallel: tuple[bool, ...] = (False, True)
     weights_over_context: bool = True
     expert_divides: bool = False
+    expert_whole: bool = False
+    """A dividing expert axis has all the ranks that it divides, or one (vLLM's switch)."""
     microbatches: tuple[int, ...] = ()
     """Allowed microbatch sizes; empty: every divisor of the batch per shard."""
     virtual_stages: tuple[int, ...] = ()
     """Allowed chunks per pipeline stage; empty: every one that divides the stage's layers."""
     attention_data: tuple[int, ...] = ()
     """Serving, allowed attention-data groups; empty: every divisor of `tensor`."""
+    batch_limits: bool = False
+    """Serving: also layouts whose replicas work on fewer sequences at once than they are given."""
     max_gradient_accumulation: int | None = None
     zero_stage: int = 1
     kv_dtype: str = "bf16"

@@ -64,10 +64,15 @@ def step_time(predicted: Predicted) -> tuple[str, str]:
         return "unknown", ""
     if predicted.low_s is None or predicted.high_s is None:
         return format_seconds(predicted.step_time_s), ""
-    low, high = format_seconds(predicted.low_s), format_seconds(predicted.high_s)
+    return format_seconds(predicted.step_time_s), between(predicted.low_s, predicted.high_s)
+
+
+def between(low_s: float, high_s: float) -> str:
+    """`1.50–1.74 s`, `950 ms–1.10 s`."""
+    low, high = format_seconds(low_s), format_seconds(high_s)
     low_number, low_unit = low.split(" ")
     same = low_unit == high.split(" ")[1]
-    return format_seconds(predicted.step_time_s), f"{low_number if same else low}–{high}"
+    return f"{low_number if same else low}–{high}"
 
 
 def hbm(proposal: Proposal) -> str:
@@ -136,7 +141,9 @@ def key_checks(verdict: Verdict, most: int = 4) -> tuple[tuple[str, ...], int]:
     """The checks that decide most often, memory and compiler, after the first ones; and how many
     are left out.
     """
-    decisive = [c for c in verdict.checks if re.search(r"memory|HBM|compil", c)][:most]
+    decisive = [c for c in verdict.checks if re.search(r"memory|HBM|compil|TTFT|TPOT|at once", c)][
+        :most
+    ]
     rest = [c for c in verdict.checks if c not in decisive]
     shown = (*rest[: max(0, most - len(decisive))], *decisive)
     return shown, len(verdict.checks) - len(shown)
@@ -160,6 +167,21 @@ def step_terms(proposal: Proposal, most: int = 5) -> list[tuple[str, float]]:
     return sorted(parts, key=lambda item: -item[1])[:most]
 
 
-def latencies(proposal: Proposal) -> list[tuple[str, float]]:
-    """TTFT and TPOT where the estimate has them."""
-    return [(words, proposal.terms[n]) for n, words in _LATENCIES.items() if n in proposal.terms]
+def latencies(proposal: Proposal) -> list[tuple[str, str]]:
+    """TTFT and TPOT where the estimate has them, each with its interval where there is one."""
+    predicted = proposal.predicted
+    bounds = {
+        "serving.ttft_s": (predicted.ttft_low_s, predicted.ttft_high_s),
+        "serving.tpot_s": (predicted.low_s, predicted.high_s),
+    }
+    found = []
+    for name, words in _LATENCIES.items():
+        if name in proposal.terms:
+            low, high = bounds[name]
+            value = proposal.terms[name]
+            within = ""
+            # Of prefill the step is the first token, and its interval is not that of a token.
+            if low is not None and high is not None and low <= value <= high:
+                within = f" ({between(low, high)})"
+            found.append((words, f"{format_seconds(value)}{within}"))
+    return found

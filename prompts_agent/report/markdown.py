@@ -149,12 +149,10 @@ def _proposal(proposal: Proposal, report: Report) -> str:
     if proposal.tradeoffs:
         lines += ["", "**What it costs**", ""]
         lines += [f"- {escaped(filled(text, facts))}" for text in proposal.tradeoffs]
-    for label, terms in (
-        ("Predicted latency", latencies(proposal)),
-        ("Predicted step", step_terms(proposal)),
-    ):
+    parts = [(name, format_seconds(seconds)) for name, seconds in step_terms(proposal)]
+    for label, terms in (("Predicted latency", latencies(proposal)), ("Predicted step", parts)):
         if terms:
-            made_of = " · ".join(f"{name} {format_seconds(seconds)}" for name, seconds in terms)
+            made_of = " · ".join(f"{name} {value}" for name, value in terms)
             lines += ["", f"**{label}**: {escaped(made_of)}"]
     lines += ["", f"**HBM**: {hbm(proposal)}"]
     lines += ["", f"**Checked**: {proposal.rung}, {RUNG_WORDS[proposal.rung]}", ""]

@@ -10,6 +10,7 @@ from prompts_agent.layout.layout import Layout, Remat
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.space import SERVING_AXES, Space
 from prompts_agent.layout.table import KV_DTYPES, LayoutTable
+from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Workload
 
 __all__ = ["search_space"]
@@ -40,13 +41,30 @@ def search_space(workload: Workload) -> Space:
         sequence_parallel=constraints.sequence_parallel or (False, True),
         weights_over_context=constraints.weights_over_context,
         expert_divides=constraints.expert_divides,
+        expert_whole=workload.framework is Framework.VLLM,
         zero_stage=constraints.zero_stage,
         microbatches=constraints.microbatches,
         virtual_stages=constraints.virtual_stages,
-        attention_data=constraints.attention_data,
+        attention_data=constraints.attention_data or _attention_groups(workload),
+        batch_limits=_has_limits(workload),
         max_gradient_accumulation=constraints.max_gradient_accumulation,
         kv_dtype=kv_dtype if kv_dtype in KV_DTYPES else KV_DTYPES[0],
     )
+
+
+def _attention_groups(workload: Workload) -> tuple[int, ...]:
+    """Empty: any. vLLM's attention groups on GPUs are ranks that share experts: a dense model has
+    none.
+    """
+    on_gpu = find_chip(workload.topology.chip).platform == "gpu"
+    dense = workload.model.moe is None
+    return (1,) if workload.framework is Framework.VLLM and on_gpu and dense else ()
+
+
+def _has_limits(workload: Workload) -> bool:
+    """Working on fewer sequences at once can keep a limit on latency, and gains nothing else."""
+    traffic = workload.traffic
+    return traffic is not None and bool(traffic.ttft_limit_s or traffic.tpot_limit_s)
 
 
 def _remats(workload: Workload) -> tuple[Remat, ...]:

@@ -34,7 +34,7 @@ def test_a_fit_writes_a_calibration_and_says_what_it_moved(tmp_path: Path) -> No
     output = tmp_path / "fitted.yaml"
     code, out, err = run("fit", *map(str, FEW), "-o", str(output))
     assert code == 0
-    assert "fitting to 2 training workloads" in err
+    assert "fitting to 2 workloads of training, 0 of serving" in err
     assert "tpu, step time, plain: " in out
     assert "tpu, step time, left out: " in out
     assert "tpu.matmul_efficiency: " in out

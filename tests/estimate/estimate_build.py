@@ -38,7 +38,8 @@ def job(
 
 def layout(workload: Workload, degrees: dict[str, int], **knobs: Any) -> Layout:
     axes = {Axis(name): size for name, size in degrees.items()}
-    mesh = mesh_over_domains(axes, domain_size(workload.topology))
+    divides = bool(knobs.get("expert_divides", False))
+    mesh = mesh_over_domains(axes, domain_size(workload.topology), expert_divides=divides)
     return Layout(mesh=mesh, **knobs)
 
 

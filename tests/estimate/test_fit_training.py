@@ -117,8 +117,11 @@ def test_constraints_show_the_software(
     assert stack_of(job(topology=topology, constraints=Constraints(**constraints))) == expected
 
 
-def test_serving_has_no_training_stack() -> None:
-    assert stack_of(job(topology="h100:1x8", phase=Phase.DECODE)) is None
+def test_servers_on_gpus_have_stacks_of_their_own() -> None:
+    work = job(topology="h100:1x8", phase=Phase.DECODE)
+    assert stack_of(work) == "vllm"
+    assert stack_of(work.model_copy(update={"framework": Framework.SGLANG})) == "sglang"
+    assert stack_of(job(topology="v5e:2x4", phase=Phase.DECODE)) is None
 
 
 def weighed(**weights: float) -> Calibration:

@@ -17,7 +17,8 @@ from prompts_agent.workload.workload import Phase, Precision
 def test_the_terms_of_a_phase_are_those_of_its_table(phase: Phase) -> None:
     work = job("mixtral-8x7b", "h100:1x8", batch=64, phase=phase)
     found = estimate(table(work, {"tensor": 4, "data": 2}), work)
-    assert set(found.terms) == set(TABLES[phase])
+    terms = {name for name in found.terms if not name.startswith("load.")}
+    assert terms == set(TABLES[phase])
 
 
 @pytest.mark.parametrize("phase", list(Phase))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from prompts_agent.agents.critic.evidence import Ground, evidence_objections
 from prompts_agent.agents.critic.review import Objection, Review
+from prompts_agent.agents.critic.service import service_checks
 from prompts_agent.agents.planner.draft import Draft
 from prompts_agent.agents.report import Verdict
 from prompts_agent.layout.diff import same_degrees
@@ -37,7 +38,8 @@ def review(draft: Draft, space: Space, ground: Ground, *, earlier: Iterable[Layo
     fits, fit_text, too_large = _fit(draft, ground)
     repeated = _repeated(draft, earlier)
     words = evidence_objections(draft, ground)
-    checks = (*legality, fit_text, *(() if words else (_words_text(draft),)))
+    service = service_checks(draft.candidate, ground.workload)
+    checks = (*legality, fit_text, *service, *(() if words else (_words_text(draft),)))
     return Review(
         layout=draft.layout,
         verdict=Verdict(

@@ -12,6 +12,7 @@ from prompts_agent.agents.planner.draft import Draft
 from prompts_agent.agents.report import Change, Reason
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.trace.profile import Fact
+from prompts_agent.workload.workload import Workload
 
 __all__ = ["Ground", "RecipeMoves", "evidence_objections", "recipe_conflicts"]
 
@@ -28,6 +29,7 @@ class Ground:
     """Every recipe that was retrieved, those without moves too."""
     upper_bound_must_fit: bool = True
     """False where nothing surely fits: then the estimate decides, and the verdict says so."""
+    workload: Workload | None = None
 
 
 def evidence_objections(draft: Draft, ground: Ground) -> tuple[Objection, ...]:

@@ -163,6 +163,7 @@ def _moved(table: Table, places: Sequence[int]) -> State | None:
         facts=table.facts,
         moves=table.case.moves,
         upper_bound_must_fit=table.found.surely_fits,
+        workload=table.workload,
     )
     reviews = criticise(board.drafts, search_space(table.workload), ground)
     if not all(review.passed for review in reviews):

@@ -62,7 +62,14 @@ class _Pool:
     def best(self, objective: Objective, count: int) -> NDArray[np.int64]:
         ranked = rank(self.estimates, self.table, self.workload, objective)
         limit = usable_hbm_bytes(self.workload)
-        return diverse_top(ranked, self.table, self.estimates, hbm_bytes=limit, count=count)
+        return diverse_top(
+            ranked,
+            self.table,
+            self.estimates,
+            hbm_bytes=limit,
+            count=count,
+            serving=not self.workload.phase.is_training,
+        )
 
     def candidate(self, row: int) -> Candidate:
         return _candidate(self.table, self.estimates, self.ratio, row, self.workload, self.today)
@@ -224,11 +231,17 @@ def _candidate(
             speedup=gain,
             speedup_low=None if gain is None else gain * widest,
             speedup_high=None if gain is None else gain * narrowest,
+            ttft_low_s=_entry(estimates.ttft_low_s, row),
+            ttft_high_s=_entry(estimates.ttft_high_s, row),
         ),
         hbm_high_bytes=round(float(estimates.hbm_high_bytes[row])),
         terms={name: float(column[row]) for name, column in sorted(estimates.terms.items())},
         factors=_factors(table, estimates, row, workload),
     )
+
+
+def _entry(column: NDArray[np.float64] | None, row: int) -> float | None:
+    return None if column is None else float(column[row])
 
 
 def _factors(table: LayoutTable, estimates: Estimates, row: int, workload: Workload) -> RankFactors:

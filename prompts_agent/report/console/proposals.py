@@ -104,10 +104,10 @@ def _block(pen: Pen, proposal: Proposal, facts: dict[str, Fact], *, today: bool)
     if proposal.tradeoffs:
         costs = [pen.text(filled(text, facts)) for text in proposal.tradeoffs]
         rows.append(("costs", bullets(pen, costs)))
-    for label, terms in (("latency", latencies(proposal)), ("step", step_terms(proposal))):
-        if not terms:
-            continue
-        rows.append((label, pen.text(" · ".join(f"{n} {format_seconds(s)}" for n, s in terms))))
+    made_of = [(name, format_seconds(seconds)) for name, seconds in step_terms(proposal)]
+    for label, terms in (("latency", latencies(proposal)), ("step", made_of)):
+        if terms:
+            rows.append((label, pen.text(" · ".join(f"{name} {value}" for name, value in terms))))
     bar = fill_bar(pen, hbm_share(proposal), 20)
     rows.append(("HBM", pen.join(bar, hbm(proposal), separator=" ")))
     rows.append(("checked", _checked(pen, proposal)))

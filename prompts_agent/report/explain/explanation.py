@@ -157,7 +157,11 @@ def phase_of(report: Report) -> Phase:
 def explanation(report: Report, rank: int) -> Explanation:
     """Everything that the report and the formulas say of one of its layouts."""
     phase, one = phase_of(report), ranked(report, rank)
-    lines = [_line(name, value, one, phase) for name, value in one.terms.items()]
+    lines = [
+        _line(name, value, one, phase)
+        for name, value in one.terms.items()
+        if not name.startswith("load.")
+    ]
     sums = tuple(s for s in (_time(one, lines, report), _memory(one, lines)) if s is not None)
     shown = {line.name for part in sums for line in part.terms}
     used = {
