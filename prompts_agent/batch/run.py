@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from prompts_agent import __version__
 from prompts_agent.batch.item import Item, Shard
@@ -19,10 +19,13 @@ from prompts_agent.batch.tables import build_tables
 from prompts_agent.batch.tally import Tally
 from prompts_agent.errors import SettingError
 from prompts_agent.record import Record
-from prompts_agent.workers.outcome import Limits, Outcome
+from prompts_agent.workers.outcome import Limits
 from prompts_agent.workers.pool import Pool
 
-__all__ = ["BatchRequest", "Ended", "Executor", "cores", "run_batch"]
+if TYPE_CHECKING:
+    from prompts_agent.batch.ray_executor import RayExecutor
+
+__all__ = ["BatchRequest", "Ended", "cores", "run_batch"]
 
 
 class BatchRequest(Record):
@@ -30,7 +33,8 @@ class BatchRequest(Record):
 
     directory: Path
     settings: Settings = Settings()
-    jobs: int = 1
+    jobs: int | None = None
+    """At once; None: one a core, of this machine or of the cluster."""
     limits: Limits = Limits()
     shard: Shard | None = None
     retry_failed: bool = False
@@ -52,15 +56,6 @@ class Ended(Record):
     def finished(self) -> bool:
         """Every item has a row."""
         return self.rows == self.total
-
-
-class Executor(Protocol):
-    """Runs tasks somewhere and gives their outcomes back as they end."""
-
-    def run(
-        self, tasks: Iterable[tuple[str, bytes]], stop: Callable[[], bool]
-    ) -> Iterator[tuple[str, Outcome]]:
-        """Once `stop()` holds, no task is begun, and those that run are waited for."""
 
 
 def run_batch(
@@ -184,8 +179,12 @@ def _keep(row: Row, report: bytes | None, store: Store, journal: Journal) -> Non
         raise unwritable(store.directory, error) from error
 
 
-def _executor(request: BatchRequest, store: Store) -> Pool[str]:
-    return Pool[str](request.target, request.jobs, request.limits, store.scratch)
+def _executor(request: BatchRequest, store: Store) -> Pool[str] | RayExecutor:
+    if request.executor == "ray":
+        from prompts_agent.batch.ray_executor import RayExecutor
+
+        return RayExecutor(request.target, request.jobs, request.limits, request.ray_address)
+    return Pool[str](request.target, request.jobs or cores(), request.limits, store.scratch)
 
 
 def cores() -> int:

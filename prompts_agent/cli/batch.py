@@ -155,13 +155,13 @@ def _request(
     **rest: Any,
 ) -> BatchRequest:
     from prompts_agent.batch.item import Shard
-    from prompts_agent.batch.run import BatchRequest, cores
+    from prompts_agent.batch.run import BatchRequest
     from prompts_agent.batch.sizes import parse_size
     from prompts_agent.workers.outcome import Limits
 
     return BatchRequest(
         settings=settings,
-        jobs=jobs if jobs is not None else cores(),
+        jobs=jobs,
         limits=Limits(timeout_s=timeout_s, memory_bytes=parse_size(memory)),
         shard=Shard.parse(shard) if shard is not None else None,
         **rest,

@@ -18,7 +18,9 @@ from prompts_agent.evaluate.tuner import tuner_version
 from prompts_agent.record import Record
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["Job", "code_version", "jobs_of", "score_job"]
+__all__ = ["TARGET", "Job", "Pair", "code_version", "jobs_of", "score_job", "score_pair"]
+
+TARGET = f"{__name__}:score_pair"
 
 _ROOMS = (
     *("model", "hardware", "layout", "workload", "serving", "knowledge", "estimate"),
@@ -109,6 +111,19 @@ def score_job(job: Job, calibration: Calibration) -> Score:
     if job.sweep is not None:
         return score_sweep(job.sweep, calibration)
     return score_adopted(job.workload if job.adopted is None else job.adopted, calibration)
+
+
+class Pair(Record):
+    """A job and the constants that it is scored with, as they go to another process."""
+
+    job: Job
+    calibration: Calibration
+
+
+def score_pair(payload: bytes) -> bytes:
+    """`score_job` of a `Pair`, both as JSON: what a worker does."""
+    pair = Pair.model_validate_json(payload)
+    return score_job(pair.job, pair.calibration).model_dump_json().encode()
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from pydantic import ValidationError
 
 from prompts_agent.record import Record
+from prompts_agent.workers.lines import Lines
 
 __all__ = ["Journal"]
 
@@ -24,14 +25,13 @@ class Journal(Generic[R]):
 
     def __init__(self, directory: Path | None, name: str, kind: type[R]) -> None:
         self.path = None if directory is None else directory / name
+        self._lines = None if self.path is None else Lines(self.path)
         self._kind = kind
 
     def records(self) -> dict[str, R]:
         """Every record that can be read, by key."""
         found: dict[str, R] = {}
-        if self.path is None or not self.path.is_file():
-            return found
-        for line in self.path.read_bytes().split(b"\n"):
+        for line in () if self._lines is None else self._lines.read():
             try:
                 entry = json.loads(line)
                 text = json.dumps(entry["record"])
@@ -41,15 +41,9 @@ class Journal(Generic[R]):
         return found
 
     def append(self, key: str, record: R) -> None:
-        """Add one line, on a line of its own even after one that was cut."""
-        if self.path is None:
+        """Add one line; it is on disk when this returns."""
+        if self._lines is None:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         entry = {"key": key, "record": json.loads(record.model_dump_json())}
-        with self.path.open("a+b") as file:
-            start = b""
-            if file.tell() > 0:
-                file.seek(-1, 2)
-                start = b"" if file.read(1) == b"\n" else b"\n"
-            # Not sorted: methods keep the order in which tables show them.
-            file.write(start + json.dumps(entry).encode() + b"\n")
+        # Not sorted: methods keep the order in which tables show them.
+        self._lines.append(json.dumps(entry).encode())

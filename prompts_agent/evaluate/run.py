@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from prompts_agent.errors import WorkloadError
+from prompts_agent.errors import ExitCode, InternalError, WorkloadError
 from prompts_agent.estimate.calibration import Calibration
-from prompts_agent.evaluate.job import Job, score_job
+from prompts_agent.evaluate.job import TARGET, Job, Pair, score_job
 from prompts_agent.evaluate.journal import Journal
 from prompts_agent.evaluate.score import Score
+from prompts_agent.workers.outcome import Limits, Outcome
+from prompts_agent.workers.pool import Pool
 
 __all__ = ["run"]
+
+_TIMEOUT_S = 3600.0
 
 
 def run(
@@ -59,13 +61,24 @@ def _scored(
         for i, job, calibration in tasks:
             yield i, score_job(job, calibration)
         return
-    # Spawned, not forked: the parent may have threads, and a fork would copy their locks.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        places = {pool.submit(score_job, job, calibration): i for i, job, calibration in tasks}
-        try:
-            for future in as_completed(places):
-                yield places[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    limits = Limits(timeout_s=_TIMEOUT_S)
+    payloads = (
+        (i, Pair(job=job, calibration=calibration).model_dump_json().encode())
+        for i, job, calibration in tasks
+    )
+    with Pool[int](TARGET, processes, limits) as pool:
+        for i, outcome in pool.run(payloads):
+            yield i, _score(outcome)
+
+
+def _score(outcome: Outcome) -> Score:
+    if outcome.ended == "returned":
+        return Score.model_validate_json(outcome.result)
+    failure = outcome.failure
+    if failure is not None and failure.exit_code == ExitCode.BAD_INPUT:
+        raise WorkloadError(failure.value, rule=failure.rule, cure=failure.cure)
+    raise InternalError(
+        f"{outcome.reason}: {outcome.message}",
+        rule="every workload that was read can be scored",
+        cure="Report it with this message; --jobs 1 shows where.",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import time
@@ -19,6 +20,7 @@ __all__ = ["Watch"]
 _POLL_S = 0.05
 """How often memory is looked at. The end of a task is seen at once, on its pipe."""
 _STDERR_BYTES = 1500
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
 class Watch:
@@ -135,6 +137,9 @@ class Watch:
         return f"{name}: {tail}" if tail else f"it died of {name}"
 
     def _tail(self) -> str:
+        """The end of what it said, without what differs each time."""
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - _STDERR_BYTES))
-        return self._stderr.read().decode("utf-8", "replace").strip()
+        text = self._stderr.read().decode("utf-8", "replace")
+        lines = (line for line in text.splitlines() if not line.startswith("Extension modules:"))
+        return _ADDRESS.sub("0x…", "\n".join(lines)).strip()
