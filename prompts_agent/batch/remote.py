@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from prompts_agent.batch.extra import fsspec
 from prompts_agent.errors import SettingError, TraceNotFoundError
 
-__all__ = ["expand", "fetch", "is_remote", "read_bytes"]
+__all__ = ["Listed", "expand", "fetch", "is_remote", "read_bytes"]
 
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 _EXTRAS = {
@@ -33,27 +33,41 @@ def is_remote(address: str) -> bool:
     return _URL.match(address) is not None
 
 
-def expand(address: str) -> list[str]:
-    """Every file that the address names: a pattern's matches, a directory's files, or itself.
+class Listed(NamedTuple):
+    """Files that were named, alone or by a pattern, and those below a directory that was."""
 
-    Raises `TraceNotFoundError` where there is none.
-    """
+    named: list[str]
+    below: list[str]
+
+
+def expand(address: str) -> Listed:
+    """Every file that the address names. Raises `TraceNotFoundError` where there is none."""
     files, path = _filesystem(address)
     try:
         if any(sign in path for sign in "*?["):
-            names = files.glob(path)
+            matches = files.glob(path, detail=True)
         elif files.isdir(path):
-            names = files.find(path)
+            matches = {path: {"type": "directory"}}
         else:
-            names = [path]
-        found = [files.unstrip_protocol(name) for name in names]
+            return Listed([address], [])
+        named = [name for name, about in matches.items() if about["type"] != "directory"]
+        places = [name for name, about in matches.items() if about["type"] == "directory"]
+        below = {name for place in places for name in files.find(place)} - set(named)
+        # `zip://*::s3://b/t.zip`: where the archive lies belongs to each name in it.
+        _, chain, outer = address.partition("::")
+        found = Listed(
+            *(
+                sorted(f"{files.unstrip_protocol(name)}{chain}{outer}" for name in names)
+                for names in (named, below)
+            )
+        )
     except Exception as error:
         raise _unreachable(address, error) from error
-    if not found:
+    if not any(found):
         raise TraceNotFoundError(
             address, rule="nothing is there", cure="Check the address and your rights to list it."
         )
-    return sorted(found)
+    return found
 
 
 def fetch(address: str, directory: Path) -> Path:

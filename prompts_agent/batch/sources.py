@@ -63,13 +63,11 @@ def _items(source: str, skipped: Counter[str]) -> Iterator[Item]:
 
 
 def _remote(source: str, skipped: Counter[str]) -> Iterator[Item]:
-    files = expand(source)
-    if files == [source]:
-        yield item_of(source)
-        return
-    traces = [name for name in files if looks_like_trace(name)]
-    for name in set(files) - set(traces):
-        skipped[Path(name).suffix or "no suffix"] += 1
+    listed = expand(source)
+    yield from map(item_of, listed.named)
+    traces = [name for name in listed.below if looks_like_trace(name.partition("::")[0])]
+    for name in set(listed.below) - set(traces):
+        skipped[Path(name.partition("::")[0]).suffix or "no suffix"] += 1
     yield from map(item_of, addresses(traces))
 
 

@@ -67,7 +67,9 @@ class BatchProgress:
         """What the sources hold."""
         if found.skipped:
             kinds = ", ".join(f"{count} {kind}" for kind, count in found.skipped.items())
-            self.say(f"{sum(found.skipped.values())} files are no traces: {kinds}")
+            count = sum(found.skipped.values())
+            what = "file is no trace" if count == 1 else "files are no traces"
+            self.say(f"{count} {what}: {kinds}")
 
     def begin(self, tally: Tally) -> None:
         """The batch begins; `tally` is kept up to date by it."""

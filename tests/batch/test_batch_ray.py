@@ -23,9 +23,14 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 LIMITS = Limits(timeout_s=60, memory_bytes=300 * 2**20)
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
     """Two nodes on this machine, one core each."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield from _cluster(monkeypatch)
+
+
+def _cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("PYTHONPATH", PATHS)
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
@@ -44,6 +49,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         found.shutdown()
 
 
+def test_memory_that_no_node_has_is_refused(cluster: Any, tmp_path: Path) -> None:
+    limits = Limits(memory_bytes=2**40)
+    on_ray = request(tmp_path, executor="ray", ray_address=cluster.address, limits=limits)
+    with pytest.raises(InputError, match=r"--memory 1\.02e"):
+        run_batch(items(["a"]), on_ray)
+
+
 def test_a_node_dies_and_no_row_is_lost(cluster: Any, tmp_path: Path) -> None:
     names = ["a", "crash", "damaged", "poor", *(f"slow{k}" for k in range(20))]
     seen: list[Row] = []
@@ -60,10 +72,3 @@ def test_a_node_dies_and_no_row_is_lost(cluster: Any, tmp_path: Path) -> None:
     assert run_batch(items(names), request(tmp_path / "local", limits=LIMITS)).finished
     assert comparable(tmp_path / "ray") == comparable(tmp_path / "local")
     assert len({os.fspath(p.name) for p in tmp_path.glob("ray/reports/*/*/*")}) == 21
-
-
-def test_memory_that_no_node_has_is_refused(cluster: Any, tmp_path: Path) -> None:
-    limits = Limits(memory_bytes=2**40)
-    on_ray = request(tmp_path, executor="ray", ray_address=cluster.address, limits=limits)
-    with pytest.raises(InputError, match=r"--memory 1\.02e"):
-        run_batch(items(["a"]), on_ray)
