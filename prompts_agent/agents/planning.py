@@ -122,7 +122,8 @@ def _compiled(reviews: tuple[Review, ...], board: Board, state: State) -> tuple[
     from prompts_agent.agents.critic.compiler import compiled, today_text
 
     estimated = [draft.candidate.predicted.hbm_bytes for draft in board.drafts]
-    answered = compiled(reviews, _workload(state), estimated)
+    whole = state["request"].verify == "full"
+    answered = compiled(reviews, _workload(state), estimated, whole=whole)
     profile = state["profile"]
     today = today_text(_workload(state), profile.hbm_peak_bytes if profile is not None else None)
     return answered if today is None else tuple(with_check(one, today) for one in answered)
@@ -134,7 +135,7 @@ def _compiles(state: State) -> bool:
         return False
     from prompts_agent.agents.critic.compiler import missing_compiler
 
-    return mode == "fit" or missing_compiler(_workload(state)) is None
+    return mode in ("fit", "full") or missing_compiler(_workload(state)) is None
 
 
 def compiler_caveats(state: State) -> tuple[str, ...]:

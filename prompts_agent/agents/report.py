@@ -38,7 +38,7 @@ __all__ = [
     "WorkloadSummary",
 ]
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 
 Rung = Literal["estimated", "compiled", "measured"]
 
@@ -103,6 +103,10 @@ class CompiledNeed(Record):
     compiler: str
     program: str
     differences: tuple[str, ...] = ()
+    step_time_s: float | None = None
+    """Of the scheduled program, by the compiler's cycles or a roofline; after a whole compile."""
+    exposed_by_axis_s: dict[str, float] = Field(default_factory=dict)
+    """Seconds of a step that collectives over an axis, or `+`-joined axes, are waited for."""
 
 
 class Verdict(Record):

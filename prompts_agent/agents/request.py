@@ -13,7 +13,7 @@ from prompts_agent.workload.workload import Constraints, Objective, Phase, Workl
 __all__ = ["DiagnoseRequest", "Verify"]
 
 
-Verify = Literal["auto", "none", "fit"]
+Verify = Literal["auto", "none", "fit", "full"]
 
 
 class DiagnoseRequest(Record):
@@ -41,7 +41,7 @@ class DiagnoseRequest(Record):
     """Ask XProf, in a process of its own, for what the trace's own events do not show."""
     verify: Verify = "none"
     """Ask the compiler for the chip about every proposal: `auto` where it is installed, `fit` or
-    else say why not."""
+    else say why not, `full` to the end of the compile."""
     kb_path: Path | None = None
     """A directory of a team's recipes; None: that of PROMPTS_KB, where it is set."""
     kb: str | None = None

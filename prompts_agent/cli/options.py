@@ -47,7 +47,7 @@ __all__ = [
 # --help; tests hold the two together.
 FormatName = Literal["text", "json", "markdown", "github"]
 ObjectiveName = Literal["throughput", "latency", "fit", "cost"]
-VerifyName = Literal["auto", "none", "fit"]
+VerifyName = Literal["auto", "none", "fit", "full"]
 PhaseName = Literal["pretrain", "posttrain", "prefill", "decode", "serve"]
 FrameworkName = Literal["jax", "maxtext", "megatron", "sglang", "torchtitan", "vllm", "vllm-tpu"]
 
@@ -65,7 +65,7 @@ Verify = Annotated[
     typer.Option(
         "--verify",
         help="Ask XLA's compiler for the chip whether each proposal compiles and fits. auto: "
-        "where it is installed.",
+        "where it is installed. full: the whole compile, in minutes, and a step's time.",
     ),
 ]
 Commit = Annotated[

@@ -25,6 +25,14 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    rung: Annotated[
+        Literal["fit", "full"],
+        typer.Option(
+            "--rung",
+            help="fit: memory, in seconds. full: the whole compile, in minutes: collectives, loops "
+            "and a step's time too.",
+        ),
+    ] = "fit",
     format_name: Annotated[
         Literal["text", "json"], typer.Option("--format", "-f", help="How to print the answers.")
     ] = "text",
@@ -41,8 +49,10 @@ def verify(
     Exit codes: 0 asked and answered, 2 wrong input, 3 the compiler gave no answer.
     """
     check_output(output, force=force)
+    from prompts_agent.compile.against import gaps
     from prompts_agent.compile.fit import fit_many
     from prompts_agent.compile.given import layout_from, layouts_of
+    from prompts_agent.compile.request import Until
     from prompts_agent.compile.text import as_json, as_text
     from prompts_agent.workload.yaml import load_workload
 
@@ -53,8 +63,12 @@ def verify(
         workers=workers,
         timeout_s=timeout,
         use_cache=not no_cache,
+        until=Until.END if rung == "full" else Until.MEMORY,
     )
-    rows = list(zip(named, named.values(), found, strict=True))
+    rows = [
+        (name, cut, one, gaps(one, cut, job))
+        for (name, cut), one in zip(named.items(), found, strict=True)
+    ]
     text = as_json(rows) if format_name == "json" else "\n".join(as_text(*row) for row in rows)
     write_result(text, output, force=force)
     if all(one.fits is None for one in found):

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from prompts_agent.compile.outcome import CompiledFit
 
-__all__ = ["cache_directory", "load", "store"]
+__all__ = ["cache_directory", "load", "program_path", "store"]
 
 
 def cache_directory() -> Path:
@@ -42,6 +42,11 @@ def store(key: str, fit: CompiledFit) -> None:
         Path(name).replace(path)
     except OSError:
         return
+
+
+def program_path(key: str) -> Path:
+    """Where the scheduled program of an answer is kept."""
+    return _path(key).with_suffix(".hlo.pb.gz")
 
 
 def _path(key: str) -> Path:

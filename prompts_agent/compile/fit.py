@@ -31,10 +31,11 @@ from prompts_agent.compile.child import Ended, Run, run_child
 from prompts_agent.compile.outcome import CompiledFit, Outcome
 from prompts_agent.compile.program import described, differences, unsupported
 from prompts_agent.compile.refusal import Refusal, read_refusal
-from prompts_agent.compile.request import Request, key_of
+from prompts_agent.compile.request import Request, Until, key_of
+from prompts_agent.compile.schedule_reading import read_schedule
 from prompts_agent.compile.target import target_of
 from prompts_agent.compile.toolchain import Toolchain, find_toolchain, how_to_get
-from prompts_agent.compile.watch import Watch
+from prompts_agent.compile.watch import Watch, assigned
 from prompts_agent.errors import HardwareError
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout
@@ -59,16 +60,22 @@ def fit(
     timeout_s: float = TIMEOUT_S,
     memory_limit_bytes: int | None = MEMORY_LIMIT_BYTES,
     use_cache: bool = True,
+    until: Until = Until.MEMORY,
 ) -> CompiledFit:
-    """Ask the compiler about one layout. Every failure is an `Outcome`, none is raised."""
-    request, toolchain, early = _prepared(layout, workload, memory_limit_bytes)
+    """Ask the compiler about one layout. Every failure is an `Outcome`, none is raised.
+
+    Beyond `Until.MEMORY` the answer has the scheduled program too, and its HloProto is kept beside
+    the answer (`cache.program_path`).
+    """
+    request, toolchain, early = _prepared(layout, workload, memory_limit_bytes, until)
     if request is None or toolchain is None:
         return early
     key = key_of(request, toolchain)
     known = cache.load(key) if use_cache else None
     if known is not None:
         return known.model_copy(update={"program": early.program, "differences": early.differences})
-    found = _compiled(request, toolchain, early, timeout_s).model_copy(update={"key": key})
+    early = early.model_copy(update={"key": key})
+    found = _compiled(request, toolchain, early, timeout_s)
     if found.outcome in _KEPT:
         cache.store(key, found)
     return found
@@ -81,6 +88,7 @@ def fit_many(
     timeout_s: float = TIMEOUT_S,
     memory_limit_bytes: int | None = MEMORY_LIMIT_BYTES,
     use_cache: bool = True,
+    until: Until = Until.MEMORY,
 ) -> list[CompiledFit]:
     """`fit` of each job, `workers` at a time, in the order of `jobs`."""
 
@@ -90,6 +98,7 @@ def fit_many(
             timeout_s=timeout_s,
             memory_limit_bytes=memory_limit_bytes,
             use_cache=use_cache,
+            until=until,
         )
 
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
@@ -97,7 +106,7 @@ def fit_many(
 
 
 def _prepared(
-    layout: Layout, workload: Workload, memory_limit_bytes: int | None
+    layout: Layout, workload: Workload, memory_limit_bytes: int | None, until: Until
 ) -> tuple[Request | None, Toolchain | None, CompiledFit]:
     """The request and its compiler, and an answer with what is known before compiling."""
     chip = find_chip(workload.topology.chip)
@@ -125,6 +134,7 @@ def _prepared(
         target=target,
         compiler=toolchain.compiler,
         memory_limit_bytes=memory_limit_bytes,
+        until=until,
     )
     return request, toolchain, known
 
@@ -139,11 +149,13 @@ def _compiled(
         run = run_child(
             _WORKER,
             directory,
-            done=Watch(directory, request.target.platform),
+            done=Watch(directory, request.target.platform, request.until),
             timeout_s=timeout_s,
             memory_limit_bytes=request.memory_limit_bytes,
         )
-        evidence = _Evidence.read(directory, run)
+        evidence = _Evidence.read(request, directory, run)
+        if request.until is not Until.MEMORY:
+            known = known.model_copy(update=read_schedule(request, directory, known.key))
     known = known.model_copy(
         update={
             "toolchain": str(toolchain),
@@ -153,7 +165,7 @@ def _compiled(
             "cpu_s": run.cpu_s,
             "host_memory_bytes": run.memory_bytes,
             "stopped_early": run.ended is Ended.STOPPED and not evidence.result,
-            "notes": evidence.notes(toolchain),
+            "notes": (*known.notes, *evidence.notes(toolchain)),
         }
     )
     return _judged(request, known, run, evidence)
@@ -170,10 +182,13 @@ class _Evidence:
     live: set[str] | None
 
     @classmethod
-    def read(cls, directory: Path, run: Run) -> _Evidence:
+    def read(cls, request: Request, directory: Path, run: Run) -> _Evidence:
         lowered, result = _json(directory / "lowered.json"), _json(directory / "result.json")
         dump = directory / "dump"
         finished = bool(result) or run.ended is Ended.STOPPED
+        if run.ended is Ended.TIMED_OUT and request.until is Until.END:
+            # Memory was assigned long before the whole compile ran out of its time.
+            finished = assigned(directory, request.target.platform)
         assignment = _text(dump, "after_optimizations-buffer-assignment.txt") if finished else None
         ranges = _text(dump, "after_optimizations-live-range.txt") if finished else None
         try:

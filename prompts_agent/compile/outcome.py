@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from prompts_agent.compile.schedule.records import Schedule
 from prompts_agent.record import Record
 
 __all__ = ["Buffers", "CompiledFit", "Outcome"]
@@ -74,6 +75,8 @@ class CompiledFit(Record):
     buffers: Buffers | None = None
     peak_values: tuple[str, ...] = ()
     """The largest values of the fullest moment, as `bytes dtype[dims]: where`."""
+    schedule: Schedule | None = None
+    """The scheduled program, where it was asked for and could be read."""
     reason: str = ""
     advice: tuple[str, ...] = ()
     program: str = ""

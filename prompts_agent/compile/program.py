@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from prompts_agent.compile.target import Target
+from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout, Remat
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.spec import ModelSpec
@@ -59,8 +60,9 @@ def differences(workload: Workload, layout: Layout) -> tuple[str, ...]:
     found = [
         "Your framework may hold activations to other axes, keep other activations under a remat "
         "policy of the same name, or use another attention kernel.",
-        "The windowed einsum (collective matmul) is off, as in published v6e recipes.",
     ]
+    if find_chip(workload.topology.chip).platform == "tpu":
+        found.append("The windowed einsum (collective matmul) is off, as in published v6e recipes.")
     found += _of_model(workload.model, training=workload.phase.is_training)
     if workload.phase.is_training:
         found += _of_training(workload, layout)

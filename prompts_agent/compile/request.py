@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
@@ -13,13 +14,24 @@ from prompts_agent.layout.layout import Layout
 from prompts_agent.record import Record
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["Request", "key_of"]
+__all__ = ["Request", "Until", "key_of"]
 
 _HERE = Path(__file__).resolve().parent
 _UNSEEN_MODEL = {
     "name", "family", "source", "max_sequence",
     "published_parameters", "published_source", "published_active_parameters",
 }  # fmt: skip
+
+
+class Until(StrEnum):
+    """How far a compile goes."""
+
+    MEMORY = "memory"
+    """Until memory is assigned."""
+    SCHEDULE = "schedule"
+    """The same, and the scheduled program is dumped."""
+    END = "end"
+    """Through code generation, which gives the compiler's cycle counts."""
 
 
 class Request(Record):
@@ -30,6 +42,7 @@ class Request(Record):
     target: Target
     compiler: str
     memory_limit_bytes: int | None = None
+    until: Until = Until.MEMORY
 
 
 def key_of(request: Request, toolchain: Toolchain) -> str:
@@ -48,6 +61,7 @@ def key_of(request: Request, toolchain: Toolchain) -> str:
         "input_tokens": workload.traffic.input_tokens if workload.traffic else None,
         "layout": request.layout.model_dump(mode="json"),
         "target": request.target.model_dump(mode="json"),
+        "until": request.until.value,
         "versions": toolchain.versions,
         "code": _code(),
     }
@@ -59,7 +73,7 @@ def key_of(request: Request, toolchain: Toolchain) -> str:
 def _code() -> str:
     """A hash of the files that build the program and read the dump."""
     digest = hashlib.sha256()
-    own = [*_HERE.glob("*.py"), *_HERE.glob("reference/*.py"), *_HERE.glob("data/*.yaml")]
+    own = [*_HERE.rglob("*.py"), *_HERE.glob("data/*.yaml")]
     for path in sorted([*own, _HERE.parent / "layout" / "specs.py"]):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from prompts_agent.compile.against import Gap
 from prompts_agent.compile.outcome import MARGINAL, Buffers, CompiledFit, Outcome
+from prompts_agent.compile.schedule.text import schedule_lines
 from prompts_agent.layout.layout import Layout
 from prompts_agent.units import GIB
 
@@ -15,7 +17,7 @@ _SIGN = {Outcome.FITS: "fits", Outcome.DOES_NOT_FIT: "does not fit"}
 _LABEL_WIDTH = 16
 
 
-def as_text(name: str, layout: Layout, fit: CompiledFit) -> str:
+def as_text(name: str, layout: Layout, fit: CompiledFit, gaps: Sequence[Gap] = ()) -> str:
     """The verdict, what memory goes to, what to change, and what exactly was compiled."""
     lines = [f"{name}: {layout} on {fit.topology}: {_verdict(fit)}"]
     if fit.reason:
@@ -23,6 +25,9 @@ def as_text(name: str, layout: Layout, fit: CompiledFit) -> str:
     if fit.buffers is not None and fit.hbm_need_bytes:
         lines += ["", *_buffers(fit.buffers, fit.hbm_need_bytes)]
     lines += _paragraph("What would make it fit", fit.advice)
+    if fit.schedule is not None:
+        lines += ["", *schedule_lines(fit.schedule)]
+    lines += _paragraph("Beside the estimate", tuple(gap.sentence() for gap in gaps))
     if fit.program and fit.toolchain:
         lines += ["", f"  Compiled: {fit.program}", f"  By {_by(fit)}"]
         lines += _paragraph("Your program may differ", fit.differences)
@@ -63,10 +68,15 @@ def _paragraph(head: str, sentences: tuple[str, ...]) -> list[str]:
     return ["", f"  {head}:", *(f"  - {sentence}" for sentence in sentences)] if sentences else []
 
 
-def as_json(rows: Sequence[tuple[str, Layout, CompiledFit]]) -> str:
+def as_json(rows: Sequence[tuple[str, Layout, CompiledFit, Sequence[Gap]]]) -> str:
     """The same as a JSON list, one object a layout."""
     found = [
-        {"name": name, "layout": cut.model_dump(mode="json"), "fit": fit.model_dump(mode="json")}
-        for name, cut, fit in rows
+        {
+            "name": name,
+            "layout": cut.model_dump(mode="json"),
+            "fit": fit.model_dump(mode="json"),
+            "gaps": [gap.model_dump(mode="json") | {"large": gap.large} for gap in gaps],
+        }
+        for name, cut, fit, gaps in rows
     ]
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"

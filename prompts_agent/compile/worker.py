@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from prompts_agent.compile.request import Request
+from prompts_agent.compile.request import Request, Until
 from prompts_agent.workers.process import die_with_parent
 
 __all__ = ["main"]
@@ -71,8 +71,12 @@ def _compile(request: Request, directory: Path) -> dict[str, Any]:
     options = request.target.flags | {
         "xla_dump_to": os.fspath(directory / "dump"),
         "xla_dump_hlo_as_text": True,
+        "xla_dump_hlo_as_proto": request.until is not Until.MEMORY,
     }
     compiled = lowered.compile(compiler_options=options)
+    if request.until is Until.END:
+        (module,) = compiled.runtime_executable().hlo_modules()
+        (directory / "module.pb").write_bytes(module.as_serialized_hlo_module_proto())
     analysis = compiled.memory_analysis()
     return {
         "argument_bytes": int(analysis.argument_size_in_bytes),

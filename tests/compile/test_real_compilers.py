@@ -11,6 +11,7 @@ from compile_build import layout, llama
 
 from prompts_agent.compile.fit import fit, fit_many
 from prompts_agent.compile.outcome import Outcome
+from prompts_agent.compile.request import Until
 from prompts_agent.layout.layout import Layout
 from prompts_agent.model.catalog import find_model
 from prompts_agent.workload.workload import Precision, Workload
@@ -104,3 +105,26 @@ def test_a_gpu_is_judged_by_its_memory() -> None:
     assert (large.outcome, large.compiles, large.fits) == (Outcome.DOES_NOT_FIT, True, False)
     assert large.hbm_need_bytes is not None
     assert large.hbm_need_bytes > 131e9 * 0.9
+
+
+@pytest.mark.usefixtures("tpu_compiler")
+def test_a_whole_compile_has_the_program_s_schedule() -> None:
+    # 2 layers, so 2 trips forward and 2 backward; the only axis is fsdp.
+    job = llama("v5e:2x4", model=find_model("llama2-7b").model_copy(update={"layers": 2}))
+    found = fit(layout(fsdp=8), job, until=Until.END)
+    assert found.outcome is Outcome.FITS, found.reason
+    assert found.schedule is not None, found.notes
+    assert found.schedule.generated
+    assert found.schedule.by_cycles_s == found.schedule.step_time_s
+    assert [loop.trips for loop in found.schedule.loops] == [2, 2]
+    assert {use.axis for use in found.schedule.collectives if use.bytes > 1e6} == {"fsdp"}
+
+
+@pytest.mark.usefixtures("gpu_compiler")
+def test_a_gpu_s_schedule_is_timed_by_a_roofline() -> None:
+    found = fit(layout(fsdp=8), llama("h100:1x8", global_batch=8), until=Until.SCHEDULE)
+    assert found.schedule is not None, found.notes
+    assert found.schedule.by_cycles_s is None
+    # 3 passes and a recomputed one over 6.7e9 parameters and 4096 tokens: 2.2e14 FLOPs, 0.22 s at
+    # peak, and no published run of this model is above 70% of it.
+    assert 0.22 < found.schedule.step_time_s < 0.8

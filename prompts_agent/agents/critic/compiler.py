@@ -6,18 +6,16 @@ from collections.abc import Sequence
 
 from prompts_agent.agents.critic.review import Objection, Review
 from prompts_agent.agents.report import CompiledNeed
+from prompts_agent.compile.against import LARGE_GAP, gaps
 from prompts_agent.compile.fit import fit_many
 from prompts_agent.compile.outcome import CompiledFit, Outcome
+from prompts_agent.compile.request import Until
 from prompts_agent.compile.toolchain import find_toolchain, how_to_get
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.units import format_bytes
 from prompts_agent.workload.workload import Workload
 
 __all__ = ["LARGE_GAP", "compiled", "missing_compiler", "today_text"]
-
-LARGE_GAP = 0.25
-"""Estimated and compiled needs that differ by more are worth a sentence: over 36 published layouts
-nine in ten differ by less (docs/verify.md)."""
 
 
 def missing_compiler(workload: Workload) -> str | None:
@@ -27,23 +25,31 @@ def missing_compiler(workload: Workload) -> str | None:
 
 
 def compiled(
-    reviews: Sequence[Review], workload: Workload, estimated_bytes: Sequence[int]
+    reviews: Sequence[Review],
+    workload: Workload,
+    estimated_bytes: Sequence[int],
+    *,
+    whole: bool = False,
 ) -> tuple[Review, ...]:
     """Reviews that passed, with the compiler's answer: a rung higher, or sent back.
 
     No answer (a layout that the reference program cannot express, no compiler, a crash, a time
-    limit) leaves the review as it is, and says so among its checks.
+    limit) leaves the review as it is, and says so among its checks. `whole` compiles to the end,
+    which takes minutes a layout and gives the schedule beside the memory.
     """
     asked = [index for index, review in enumerate(reviews) if review.passed]
-    answers = fit_many([(reviews[index].layout, workload) for index in asked])
+    until = Until.END if whole else Until.MEMORY
+    answers = fit_many([(reviews[index].layout, workload) for index in asked], until=until)
     found = dict(zip(asked, answers, strict=True))
     return tuple(
-        _judged(review, found[index], estimated_bytes[index]) if index in found else review
+        _judged(review, found[index], estimated_bytes[index], workload)
+        if index in found
+        else review
         for index, review in enumerate(reviews)
     )
 
 
-def _judged(review: Review, fit: CompiledFit, estimated_bytes: int) -> Review:
+def _judged(review: Review, fit: CompiledFit, estimated_bytes: int, workload: Workload) -> Review:
     verdict = review.verdict
     if fit.outcome in (Outcome.DOES_NOT_FIT, Outcome.REFUSED):
         reason = " ".join((fit.reason, *fit.advice[:1]))
@@ -66,8 +72,12 @@ def _judged(review: Review, fit: CompiledFit, estimated_bytes: int) -> Review:
         compiler=fit.toolchain or "unknown",
         program=fit.program,
         differences=fit.differences,
+        step_time_s=fit.schedule.step_time_s if fit.schedule else None,
+        exposed_by_axis_s=fit.schedule.exposed_by_axis() if fit.schedule else {},
     )
-    checks = (*verdict.checks, _text(need, marginal=fit.marginal))
+    # The first gap is of memory, which `_text` has.
+    apart = [gap.sentence() for gap in gaps(fit, review.layout, workload)[1:]]
+    checks = (*verdict.checks, _text(need, marginal=fit.marginal), *apart)
     return review.model_copy(
         update={
             "verdict": verdict.model_copy(

@@ -33,8 +33,11 @@ _LANES = 128
 _BLOCK = 512
 """Queries that `blocked` works on at once."""
 _SPLASH_BLOCK = 2048
-"""Queries and keys of a splash block, as in the v6e recipes. The fused backward kernel writes one
-partial gradient of the queries for each block of keys, so small blocks cost HBM."""
+"""Keys of a splash block, as in the v6e recipes. The fused backward kernel writes one partial
+gradient of the queries for each block of keys, so small blocks cost HBM."""
+_SPLASH_QUERIES, _SPLASH_KEYS = 1024, 512
+"""What is multiplied at once: its fp32 scores take 2 MiB of the 16 MiB of VMEM that a kernel may
+have by default. 2048 by 2048 takes 16 MiB and is refused by code generation."""
 
 
 def attention(
@@ -104,9 +107,10 @@ def _splash(frame: Frame, heads: int, sequence: int, window: int | None) -> tupl
         )
     )
     block = math.gcd(_SPLASH_BLOCK, sequence // rows)
+    queries, keys = math.gcd(_SPLASH_QUERIES, block), math.gcd(_SPLASH_KEYS, block)
     sizes = splash_attention_kernel.BlockSizes(
-        block_q=block, block_kv=block, block_kv_compute=block,
-        block_q_dkv=block, block_kv_dkv=block, block_kv_dkv_compute=block,
+        block_q=queries, block_kv=block, block_kv_compute=keys,
+        block_q_dkv=queries, block_kv_dkv=block, block_kv_dkv_compute=keys,
         use_fused_bwd_kernel=True,
     )  # fmt: skip
     held = splash_attention_kernel.make_splash_mha(

@@ -9,7 +9,14 @@ from prompts_agent.trace.hlo.groups import DeviceGroups
 from prompts_agent.trace.hlo.program import HloProgram, Instruction
 from prompts_agent.trace.hlo.shape import Shape
 
-__all__ = ["Collective", "collective_kind", "collective_of", "payload_bytes", "split_opcode"]
+__all__ = [
+    "Collective",
+    "collective_kind",
+    "collective_of",
+    "fused_role",
+    "payload_bytes",
+    "split_opcode",
+]
 
 _KINDS = {
     "all-reduce": "all-reduce",
@@ -79,7 +86,8 @@ def collective_of(program: HloProgram, instruction: Instruction) -> Collective |
     """What `instruction` does as a collective, None where it does nothing of the sort.
 
     Follows a `-done` to its start and an `async-start` into its wrapper. A TPU's fusion around a
-    reduce-scatter counts as one; a fusion that hides a gather under compute does not.
+    reduce-scatter counts as one, and so do the fusions that issue and await a gather under compute;
+    the compute in between that carries it on does not.
     """
     opcode = instruction.opcode
     kind = collective_kind(opcode)
@@ -93,9 +101,20 @@ def collective_of(program: HloProgram, instruction: Instruction) -> Collective |
     if kind:
         moved = payload_bytes(instruction, _operand_shapes(program, instruction))
         return Collective(kind, role, moved, instruction.groups, instruction)
-    if opcode in ("async-start", "fusion"):
-        return _wrapped(program, instruction, "start" if opcode == "async-start" else None)
+    if opcode == "async-start":
+        return _wrapped(program, instruction, "start")
+    if opcode == "fusion":
+        return _wrapped(program, instruction, fused_role(instruction.name))
     return None
+
+
+_ASYNC_FUSION = re.compile(r"^async-collective-(start|done)\b")
+
+
+def fused_role(name: str) -> str | None:
+    """A TPU's fused async collective keeps its role only in its name: start, done, else None."""
+    role = _ASYNC_FUSION.match(name)
+    return role[1] if role else None
 
 
 _FUSED = re.compile(r"^(all-reduce-scatter|reduce-scatter|all-reduce|all-gather|all-to-all)[.\d]*$")
@@ -103,7 +122,9 @@ _FUSED = re.compile(r"^(all-reduce-scatter|reduce-scatter|all-reduce|all-gather|
 
 def _wrapped(program: HloProgram, outer: Instruction, role: str | None) -> Collective | None:
     inner = next((i for i in program.called(outer) if collective_kind(i.opcode)), None)
-    if inner is None or (outer.opcode == "fusion" and not _FUSED.match(outer.name)):
+    if inner is None:
+        return None
+    if outer.opcode == "fusion" and role is None and not _FUSED.match(outer.name):
         return None
     kind = _KINDS[split_opcode(inner.opcode)[0]]
     if outer.opcode == "fusion" and "reduce-scatter" in outer.name:

@@ -11,6 +11,7 @@ from prompts_agent.trace.hlo.collectives import (
     Collective,
     collective_kind,
     collective_of,
+    fused_role,
     split_opcode,
 )
 from prompts_agent.trace.hlo.mesh import has_names
@@ -68,7 +69,9 @@ def tpu_op(
     instruction = program.instructions.get(short) if program else None
     collective = collective_of(program, instruction) if program and instruction else None
     opcode = instruction.opcode if instruction else (category or _NUMBER.sub("", short))
-    opcode = _async_fusion(short) or opcode
+    fused = fused_role(short)
+    if fused and not collective_kind(opcode):
+        opcode = f"{collective.kind if collective else 'all-gather'}-{fused}"
     across_slices = instruction is not None and instruction.across_slices
     touches_host = not across_slices and (
         "S(5)" in name
@@ -89,15 +92,6 @@ def tpu_op(
         tf_op=_text(stats.get("tf_op")) or (instruction.op_name if instruction else None),
         **_collective_fields(collective),
     )
-
-
-_ASYNC_FUSION = re.compile(r"^async-collective-(start|done)\b")
-
-
-def _async_fusion(name: str) -> str | None:
-    """A TPU's fused async collective keeps its role only in its name."""
-    role = _ASYNC_FUSION.match(name)
-    return f"all-gather-{role[1]}" if role else None
 
 
 def _opcode_of(opcode: str, collective: Collective | None) -> str:
