@@ -8,7 +8,6 @@ from pathlib import Path
 
 from prompts_agent.agents.report import Config, Proposal, Report
 from prompts_agent.emit import frameworks
-from prompts_agent.emit.existing.diff import config_diff
 from prompts_agent.emit.existing.existing import Existing
 from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import Framework
@@ -94,6 +93,9 @@ def with_configs(
             proposals.append(proposal)
         else:
             if existing is not None:
+                # Readers of every framework come with it: only a config of the user's needs them.
+                from prompts_agent.emit.existing.diff import config_diff
+
                 today = report.baseline.layout if report.baseline is not None else None
                 diff = config_diff(existing, config.text, config.language, today)
                 config = config.model_copy(update={"diff": diff})
