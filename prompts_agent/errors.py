@@ -23,6 +23,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 __all__ = [
+    "CompileError",
     "DamagedTraceError",
     "EmptyTraceError",
     "ExitCode",
@@ -127,6 +128,12 @@ class OutputError(InputError):
 
 class NotDiagnosableError(PromptsError):
     """The trace is readable, but no diagnosis can stand on it."""
+
+    exit_code = ExitCode.NOT_DIAGNOSABLE
+
+
+class CompileError(PromptsError):
+    """The compiler gave no program to work with: it refuses it, or is not installed."""
 
     exit_code = ExitCode.NOT_DIAGNOSABLE
 

@@ -16,6 +16,7 @@ __all__ = ["axes_of", "program_shapes"]
 # optax, flax and PyTorch name their state so.
 _OPTIMIZER = re.compile(r"opt_?state|optimizer|exp_avg|\bmu\b|\bnu\b|momentum", re.IGNORECASE)
 _CACHE = re.compile(r"cache", re.IGNORECASE)
+_INPUT = re.compile(r"tokens|labels|targets|inputs|input_ids", re.IGNORECASE)
 # jax names the ops of a backward pass so (`jvp` is the forward pass of a differentiated function).
 _BACKWARD = re.compile(r"transpose\(|backward|\bbwd\b|rematted_computation", re.IGNORECASE)
 
@@ -23,7 +24,7 @@ _BACKWARD = re.compile(r"transpose\(|backward|\bbwd\b|rematted_computation", re.
 def program_shapes(profile: Profile) -> ProgramShapes:
     """What the main program's parameters and ops say; None where they say nothing."""
     tensors = [(p, _shape(p)) for p in profile.parameters]
-    inputs = tuple(t for _, t in tensors if t.is_integer and len(t.local_shape) in (1, 2))
+    inputs = tuple(t for _, t in tensors if _is_input(t))
     weights = tuple(t for _, t in tensors if t not in inputs)
     mesh = tuple(AxisInUse(name=axis.name, size=axis.size) for axis in profile.mesh)
     told = told_axes(mesh, weights, inputs)
@@ -38,6 +39,16 @@ def program_shapes(profile: Profile) -> ProgramShapes:
         has_optimizer_state=optimizer or None,
         device_kind=profile.device_kind if known else None,
         devices=profile.devices_in_job or profile.devices_in_trace or None,
+    )
+
+
+def _is_input(tensor: TensorShape) -> bool:
+    """Integers of one or two dims; of three (microbatches) where the name says tokens: stacked
+    weights of 8 bits have three too.
+    """
+    dims = len(tensor.local_shape)
+    return tensor.is_integer and (
+        dims in (1, 2) or (dims == 3 and bool(_INPUT.search(tensor.name)))
     )
 
 

@@ -26,6 +26,7 @@ from prompts_agent.cli import (
     replay,
     schema,
     show,
+    simulate,
     verify,
     workloads,
 )
@@ -98,6 +99,7 @@ app.command("explain")(explain.explain)
 app.command("lint")(lint.lint)
 app.command("schema")(schema.schema)
 app.command("verify")(verify.verify)
+app.command("simulate")(simulate.simulate)
 app.command("evaluate")(evaluate.evaluate)
 
 kb = typer.Typer(help="The knowledge base of recipes.", no_args_is_help=True, rich_markup_mode=None)

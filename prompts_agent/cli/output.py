@@ -47,15 +47,15 @@ def check_output(path: Path | None, *, force: bool) -> None:
         )
 
 
-def write_result(text: str, path: Path | None, *, force: bool) -> None:
-    """Write UTF-8 text. Raises `OutputError`; a file that could not be finished is removed."""
+def write_result(text: str | bytes, path: Path | None, *, force: bool) -> None:
+    """Write text (as UTF-8) or bytes. Raises `OutputError`; an unfinished file is removed."""
     if path is None:
         _write_stdout(text)
         return
     check_output(path, force=force)
     try:
         if _is_device(path):
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(_bytes(text))
         else:
             _write_whole(text, path.resolve() if force else path, force=force)
     except OSError as error:
@@ -71,6 +71,10 @@ def stdout_is_unicode() -> bool:
     return (sys.stdout.encoding or "ascii").lower().startswith("utf")
 
 
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode("utf-8") if isinstance(text, str) else text
+
+
 def _is_device(path: Path) -> bool:
     """`/dev/stdout`, a pipe: there is nothing to replace, and nothing to keep whole."""
     try:
@@ -79,19 +83,19 @@ def _is_device(path: Path) -> bool:
         return False
 
 
-def _write_stdout(text: str) -> None:
+def _write_stdout(text: str | bytes) -> None:
     buffer = getattr(sys.stdout, "buffer", None)
     sys.stdout.flush()
     if buffer is None:
-        sys.stdout.write(text)
+        sys.stdout.write(text if isinstance(text, str) else text.decode(errors="replace"))
     else:
-        buffer.write(text.encode("utf-8"))
+        buffer.write(_bytes(text))
     sys.stdout.flush()
 
 
-def _write_whole(text: str, path: Path, *, force: bool) -> None:
+def _write_whole(text: str | bytes, path: Path, *, force: bool) -> None:
     with _temporary(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(_bytes(text))
         if force:
             temporary.replace(path)
             return

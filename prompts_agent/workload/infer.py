@@ -91,7 +91,7 @@ def _model(shapes: ProgramShapes, assumptions: list[str], missing: list[str]) ->
     weights = [
         ParameterShape(name=p.name, dtype=p.dtype, global_shape=p.shape)
         for p in shapes.parameters
-        if p.shape is not None
+        if p.shape is not None and "cache" not in p.name.lower()
     ]
     try:
         inferred = infer_model(weights)
@@ -134,7 +134,7 @@ def _phase(shapes: ProgramShapes, assumptions: list[str], missing: list[str]) ->
     if shapes.has_backward is None:
         missing.append("the phase: the program's ops are not known")
         return None
-    length = max((s[-1] for s in map(_token_shape, shapes.inputs) if len(s) == 2), default=None)
+    length = max((s[-1] for s in _token_shapes(shapes) if len(s) == 2), default=None)
     if length is not None and length > 1:
         assumptions.append(
             f"The program takes {length} tokens a sequence and has no backward pass, so it is "
@@ -148,17 +148,24 @@ def _phase(shapes: ProgramShapes, assumptions: list[str], missing: list[str]) ->
     return None
 
 
-def _token_shape(tensor: TensorShape) -> tuple[int, ...]:
-    """The global shape of a tensor of token ids; empty where it is no such tensor."""
-    shape = tensor.shape
-    return shape if shape is not None and tensor.is_integer and len(shape) in (1, 2) else ()
+def _token_shapes(shapes: ProgramShapes) -> list[tuple[int, ...]]:
+    """Global shapes of the tensors of token ids, batch × sequence or batch.
+
+    Where all have three dims the first is taken to be microbatches of one step, and part of the
+    batch: [4, 8, 4096] is 32 sequences of 4096. Beside others such a tensor is something else.
+    """
+    given = [t.shape for t in shapes.inputs if t.shape is not None and t.is_integer]
+    flat = [shape for shape in given if len(shape) in (1, 2)]
+    if flat:
+        return flat
+    return [(shape[0] * shape[1], shape[2]) for shape in given if len(shape) == 3]
 
 
 def _batch_and_sequence(
     shapes: ProgramShapes, model: ModelSpec | None, phase: Phase | None, assumptions: list[str]
 ) -> tuple[int | None, int | None]:
     """Sequences and tokens from the largest token input; in decoding, tokens from the cache."""
-    tokens = max((_token_shape(t) for t in shapes.inputs), key=math.prod, default=())
+    tokens = max(_token_shapes(shapes), key=math.prod, default=())
     if not tokens:
         return None, None
     batch = tokens[0]
@@ -191,9 +198,15 @@ def _cache_length(shapes: ProgramShapes, model: ModelSpec | None, batch: int) ->
 
 
 def _left_over(shape: tuple[int, ...], batch: int, model: ModelSpec) -> int | None:
-    """The one size that batch, heads, head_dim and perhaps layers do not explain."""
+    """The one size that batch, heads, head_dim and perhaps layers do not explain.
+
+    A tensor axis larger than the KV heads holds each of them more than once: 16 heads in the cache
+    of a model with 8.
+    """
     rest = list(shape)
-    for size in (batch, model.kv_heads, model.head_dim):
+    copies = [h for h in rest if h % model.kv_heads == 0 and model.kv_heads < h <= model.heads]
+    heads = model.kv_heads if model.kv_heads in rest else min(copies, default=0)
+    for size in (batch, heads, model.head_dim):
         if size not in rest:
             return None
         rest.remove(size)

@@ -223,3 +223,26 @@ def test_a_program_without_a_transformer_says_so() -> None:
 )
 def test_axis_names(name: str, axis: Axis | None) -> None:
     assert axis_named(name) is axis
+
+
+def test_microbatches_of_a_step_are_parts_of_its_batch() -> None:
+    # [4, 8, 4096]: four passes of eight sequences.
+    workload = infer(inputs=(tokens(4, 8, 4096),)).workload
+    assert workload is not None
+    assert (workload.global_batch, workload.sequence) == (32, 4096)
+    # Beside batch × sequence, three dims are something else: [3, 16, 4096] are position ids.
+    workload = infer(inputs=(tokens(16, 4096), tokens(3, 16, 4096))).workload
+    assert workload is not None
+    assert (workload.global_batch, workload.sequence) == (16, 4096)
+
+
+def test_a_cache_that_holds_each_kv_head_twice_still_tells_its_length() -> None:
+    # llama3-8b has 8 KV heads of 128 in 32 layers; over 16 tensor ranks the cache has 16.
+    cache = weight("cache/k", (32, 64, 16, 4096, 128), (1, 1, 8, 1, 1))
+    workload = infer(
+        parameters=(weight("params/mlp/wi", (4096, 14336), (1, 4)), cache),
+        inputs=(tokens(64),),
+        has_backward=False,
+    ).workload
+    assert workload is not None
+    assert (workload.phase, workload.global_batch, workload.sequence) == (Phase.DECODE, 64, 4096)

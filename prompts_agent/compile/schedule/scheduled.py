@@ -39,6 +39,10 @@ class Scheduled:
     unknown_loops: tuple[str, ...] = ()
     """Loops whose count is not in the program; they are taken to run once."""
 
+    def with_id(self, program_id: int) -> HloProgram:
+        """The program under another id."""
+        return replace(self.program, program_id=program_id)
+
 
 def read_scheduled(data: bytes) -> Scheduled:
     """Decodes a serialized `xla.HloProto` of a scheduled module.

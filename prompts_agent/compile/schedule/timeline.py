@@ -52,6 +52,8 @@ class Transfer:
     exposed_s: float = 0.0
     waited_until_s: float | None = None
     """When its done was through; None while nothing has waited for it."""
+    awaited_by: str | None = None
+    """The name of that done."""
 
     @property
     def synchronous(self) -> bool:

@@ -195,3 +195,4 @@ class _Clock:
         self.now_s += waited_s
         transfer.exposed_s = waited_s
         transfer.waited_until_s = self.now_s
+        transfer.awaited_by = by.name

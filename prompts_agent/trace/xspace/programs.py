@@ -11,8 +11,10 @@ from prompts_agent.trace.hlo.proto import read_hlo_proto
 from prompts_agent.trace.xspace.file import XSpaceFile
 from prompts_agent.trace.xspace.stats import StatNames
 
-__all__ = ["read_programs", "read_versions"]
+__all__ = ["SIMULATED_STAT", "read_programs", "read_simulated", "read_versions"]
 
+SIMULATED_STAT = "prompts_simulated"
+"""Of the metadata plane of a trace that no device ran; its value says what it is."""
 _METADATA_PLANE = "/host:metadata"
 _HLO_STATS = ("hlo proto", "hlo_proto")  # "Hlo Proto", or "HLO Proto" since libtpu 0.0.37
 _NAMED = re.compile(r"^(.*)\((\d+)\)$")
@@ -56,3 +58,12 @@ def read_versions(file: XSpaceFile) -> dict[str, str]:
             if name.endswith("_version") and isinstance(value, str):
                 found[name] = value.splitlines()[0][:80] if value else value
     return found
+
+
+def read_simulated(file: XSpaceFile) -> str | None:
+    """What a simulated trace says of itself; None for a trace of a device."""
+    for head in _heads(file):
+        said = StatNames(head).values(head.stats).get(SIMULATED_STAT)
+        if isinstance(said, str):
+            return said[:400]
+    return None

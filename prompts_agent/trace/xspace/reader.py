@@ -19,7 +19,7 @@ from prompts_agent.trace.xspace.file import PlaneIndex, XSpaceFile, readable
 from prompts_agent.trace.xspace.gpu import gpu_events, stream_lines
 from prompts_agent.trace.xspace.host import AllocatorUse, HostReading, read_host
 from prompts_agent.trace.xspace.labels import gpu_label, tpu_label
-from prompts_agent.trace.xspace.programs import read_programs, read_versions
+from prompts_agent.trace.xspace.programs import read_programs, read_simulated, read_versions
 from prompts_agent.trace.xspace.stats import StatNames
 from prompts_agent.trace.xspace.tpu import MODULE_LINE, OP_LINE, tpu_events
 from prompts_agent.units import GB, TERA
@@ -162,6 +162,8 @@ def _read_host_file(space: XSpaceFile, host: str, prefix: str, merged: _Merged) 
     merged.programs.update(programs)
     merged.caveats += [f"{prefix}the HLO of {name} cannot be read" for name in unreadable]
     merged.versions.update(read_versions(space))
+    simulated = read_simulated(space)
+    merged.caveats += [prefix + simulated] if simulated else []
     clock = Clock.of(space)
     plane = next((p for p in space.planes if p.name == _HOST_PLANE), None)
     head = space.plane_head(plane) if plane is not None and plane.has_names else None
