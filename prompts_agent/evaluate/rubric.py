@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, permutations
 
 from prompts_agent.agents.critic.claims import contradicted
+from prompts_agent.agents.opinion import Opinion
 from prompts_agent.agents.placeholders import format_fact
 from prompts_agent.agents.report import Proposal, Report
 from prompts_agent.layout.layout import PipelineSchedule
@@ -77,8 +78,10 @@ def _without_price(report: Report) -> Iterator[str]:
 
 
 def _contradictions(report: Report) -> Iterator[str]:
+    said = report.opinion
     for proposal in report.proposals:
-        for text in _sentences_of(proposal):
+        of_model = [text for _, text in _said_of(said, proposal.rank)] if said else []
+        for text in (*_sentences_of(proposal), *of_model):
             # The title of a recipe is about other jobs.
             for claim in contradicted(_TITLES.sub(" ", text), proposal.changes):
                 yield f"proposal {proposal.rank}: {claim}"
@@ -110,13 +113,33 @@ def _prose(report: Report) -> Iterator[tuple[str, str]]:
     if report.abstained is not None:
         yield "abstention", report.abstained.text
     if report.opinion is not None:
-        for said in (*report.opinion.story, *report.opinion.capture_next):
-            yield "model", said.text
-        for rank, cases in report.opinion.cases.items():
-            for said in cases:
-                yield f"model on proposal {rank}", said.text
-        for attack in report.opinion.attacks:
-            yield f"model against proposal {attack.rank}", attack.text
+        yield from _said(report.opinion)
+        for proposal in report.proposals:
+            yield from _said_of(report.opinion, proposal.rank)
+
+
+def _said(opinion: Opinion) -> Iterator[tuple[str, str]]:
+    """The model's sentences about the job."""
+    for said in (*opinion.story, *opinion.capture_next):
+        yield "model", said.text
+    for judged in opinion.evidence:
+        yield "model on a recipe", judged.reason
+    for other in opinion.considered:
+        if other.reason is not None:
+            yield "model on another layout", other.reason
+    if opinion.order is not None:
+        yield "model on the order", opinion.order.reason
+
+
+def _said_of(opinion: Opinion, rank: int) -> Iterator[tuple[str, str]]:
+    """The model's sentences about one proposal."""
+    for said in opinion.cases.get(rank, ()):
+        yield f"model on proposal {rank}", said.text
+    for attack in opinion.attacks:
+        if attack.rank == rank:
+            yield f"model against proposal {rank}", attack.text
+            if attack.falsified_by is not None:
+                yield f"model against proposal {rank}", attack.falsified_by
 
 
 def _sentences_of(proposal: Proposal) -> tuple[str, ...]:

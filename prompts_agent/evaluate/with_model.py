@@ -12,6 +12,7 @@ from prompts_agent.agents.llm.numbers import numbers_of
 from prompts_agent.agents.llm.session import Session, endpoint_of
 from prompts_agent.agents.report import Report
 from prompts_agent.agents.request import DiagnoseRequest
+from prompts_agent.evaluate.rubric import faults
 from prompts_agent.evaluate.score_adopted import place_in
 from prompts_agent.record import Record
 from prompts_agent.workload.workload import Workload
@@ -31,6 +32,9 @@ class Case(Record):
     tokens: int
     reordered: bool
     same_numbers: bool
+    faults_without: int
+    """Of the report's prose, by the rubric."""
+    faults_with: int
     refused: dict[str, int]
     """Agent and reason → how often."""
     failures: tuple[str, ...]
@@ -55,6 +59,8 @@ def compare(
     Each has a budget of its own.
     """
     known = [one for one in workloads if one.adopted is not None]
+    if known:
+        run_plan(_request(known[0]))  # what the first run loads is in no case's seconds
     cases = []
     for done, workload in enumerate(known):
         on_case(done, len(known))
@@ -62,9 +68,13 @@ def compare(
     return Comparison(model=config.model, endpoint=endpoint_of(config), cases=tuple(cases))
 
 
-def _case(workload: Workload, session: Session) -> Case:
+def _request(workload: Workload) -> DiagnoseRequest:
     hidden = workload.model_copy(update={"adopted": None, "alternatives": ()})
-    request = DiagnoseRequest(workload=hidden, verify="none")
+    return DiagnoseRequest(workload=hidden, verify="none")
+
+
+def _case(workload: Workload, session: Session) -> Case:
+    request = _request(workload)
     started = time.perf_counter()
     without = run_plan(request)
     middle = time.perf_counter()
@@ -81,6 +91,8 @@ def _case(workload: Workload, session: Session) -> Case:
         tokens=spent.input_tokens + spent.output_tokens,
         reordered=opinion is not None and opinion.order is not None,
         same_numbers=numbers_of(found) == numbers_of(without),
+        faults_without=len(faults(without)),
+        faults_with=len(faults(found)),
         refused={f"{node}: {why}": count for (node, why), count in session.refused.items()},
         failures=tuple(session.failures),
     )
@@ -107,6 +119,8 @@ def comparison_lines(found: Comparison) -> list[str]:
         f"{_mean(c.seconds_with for c in cases):>10}",
         f"{'calls a case':28}{'0.0':>10}{_mean(c.calls for c in cases):>10}",
         f"{'tokens a case':28}{'0':>10}{sum(c.tokens for c in cases) / count:>10,.0f}",
+        f"{'prose without a fault':28}{_clean(c.faults_without for c in cases):>10}"
+        f"{_clean(c.faults_with for c in cases):>10}",
         f"the same numbers in {sum(c.same_numbers for c in cases)} of {count}, "
         f"another order in {sum(c.reordered for c in cases)}",
     ]
@@ -122,6 +136,11 @@ def comparison_lines(found: Comparison) -> list[str]:
 def _share(places: Sequence[int | None], most: int) -> str:
     hits = sum(place is not None and place <= most for place in places)
     return f"{100 * hits / len(places):.0f} %"
+
+
+def _clean(counts: Iterable[int]) -> str:
+    found = [count == 0 for count in counts]
+    return f"{100 * sum(found) / len(found):.0f} %"
 
 
 def _mean(values: Iterable[float]) -> str:

@@ -22,6 +22,7 @@ def test_one_workload_both_ways() -> None:
     assert case.same_numbers
     assert case.place_with == case.place_without
     assert not case.failures
+    assert (case.faults_without, case.faults_with) == (0, 0)
 
 
 def case(**changes: object) -> Case:
@@ -35,6 +36,8 @@ def case(**changes: object) -> Case:
         "tokens": 5000,
         "reordered": True,
         "same_numbers": True,
+        "faults_without": 0,
+        "faults_with": 0,
         "refused": {"critic: unknown id": 2},
         "failures": (),
     }
@@ -49,7 +52,7 @@ def test_the_table() -> None:
             case(),
             case(place_without=None, place_with=None, tokens=7000, calls=2, reordered=False),
             case(refused={"critic: unknown id": 1}, failures=("planner: timeout: too slow",)),
-            case(place_with=1, place_without=3),
+            case(place_with=1, place_without=3, faults_with=2),
         ),
     )
     lines = [line.split() for line in comparison_lines(found)]
@@ -59,7 +62,8 @@ def test_the_table() -> None:
     assert lines[5] == ["calls", "a", "case", "0.0", "3.5"]
     # (5000 × 3 + 7000) ÷ 4
     assert lines[6] == ["tokens", "a", "case", "0", "5,500"]
-    assert comparison_lines(found)[7:] == [
+    assert lines[7] == ["prose", "without", "a", "fault", "100", "%", "75", "%"]
+    assert comparison_lines(found)[8:] == [
         "the same numbers in 4 of 4, another order in 3",
         "turned away, critic: unknown id: 7",
         "no answer, timeout: 1",

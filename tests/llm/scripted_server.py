@@ -99,7 +99,9 @@ def scripted_server(answer: Callable[[Body], Answer]) -> Iterator[Scripted]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     kept.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     try:
