@@ -85,6 +85,47 @@ def test_a_server_without_json_schema_is_asked_more_simply() -> None:
     ]
 
 
+@pytest.mark.parametrize("status", [500, 501, 422])
+@pytest.mark.parametrize("message", ["failed to parse grammar", "internal error"])
+def test_a_server_that_fails_on_a_schema_is_asked_more_simply(status: int, message: str) -> None:
+    def answer(request: Body) -> Answer:
+        refused = request.get("response_format", {}).get("type") == "json_schema"
+        return error(status, message) if refused else completion("{}")
+
+    with scripted_server(answer) as server:
+        reply, _ = ask(server.url, retries=0)
+    assert reply.mode == "json_object"
+    assert len(server.requests) == 2
+
+
+def test_a_server_that_fails_on_everything_is_left() -> None:
+    with (
+        scripted_server(lambda _request: error(500)) as server,
+        pytest.raises(LlmFailure) as failed,
+    ):
+        ask(server.url, retries=1)
+    assert failed.value.kind == "server error"
+    # Twice as it was, and once with a simpler form.
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens and max_completion_tokens are mutually exclusive",
+        '[{"type": "extra_forbidden", "loc": ["body", "max_completion_tokens"]}]',
+    ],
+)
+def test_a_server_that_knows_one_name_for_the_limit(message: str) -> None:
+    def answer(request: Body) -> Answer:
+        return error(422, message) if "max_completion_tokens" in request else completion("{}")
+
+    with scripted_server(answer) as server:
+        reply, _ = ask(server.url, retries=0)
+    assert reply.mode == "json_schema"
+    assert server.requests[1]["max_tokens"] == 1500
+
+
 def test_a_parameter_that_a_server_refuses_is_left_out() -> None:
     def answer(request: Body) -> Answer:
         refused = "temperature" in request

@@ -106,6 +106,24 @@ def test_a_record_is_never_overwritten(tmp_path: Path) -> None:
     assert kept.read_text() == "mine\n"
 
 
+def test_the_record_of_an_interrupted_run_goes_on_with_resume(tmp_path: Path) -> None:
+    kept = tmp_path / "run.jsonl"
+    asked = (*DIAGNOSE, "--llm", "scripted", "--record", str(kept))
+    with scripted_server(scripted_model.answer) as server:
+        at = ("--llm-base-url", server.url)
+        assert run(*asked, *at).exit_code == 0
+        # As a kill would leave it: no report, and half a line at the end.
+        whole = kept.read_text().splitlines(keepends=True)
+        kept.write_text("".join(whole[:-1]) + whole[-1][:40])
+        assert run(*asked, *at).exit_code == 2
+        done = run(*asked, *at, "--resume")
+    assert done.exit_code == 0, done.output
+    lines = read_record(kept)
+    assert isinstance(lines[-1], ReportLine)
+    assert len(lines) > len(whole)
+    assert run("replay", str(kept)).stdout == done.stdout
+
+
 @pytest.mark.parametrize("flag", [("--llm-dry-run",), ("--resume",), ("--record", "a.jsonl")])
 def test_flags_that_need_a_model(flag: tuple[str, ...]) -> None:
     done = run(*DIAGNOSE, *flag)
@@ -277,4 +295,13 @@ def test_spans_hold_counts_and_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_there_are_no_spans_unless_asked_for() -> None:
-    assert Session(LlmConfig(model="m"))._spans._tracer is None
+    assert not Session(LlmConfig(model="m")).traces
+
+
+def test_spans_that_cannot_be_exported_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROMPTS_OTEL", "1")
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    with scripted_server(scripted_model.answer) as server:
+        done = run(*DIAGNOSE, "--llm", "m", "--llm-base-url", server.url)
+    assert done.exit_code == 0, done.output
+    assert "no spans are exported" in done.stderr

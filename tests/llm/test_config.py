@@ -53,6 +53,12 @@ def test_the_table_in_pyproject(tmp_path: Path) -> None:
     assert (found.seconds, found.tokens) == (60.0, 60_000)
 
 
+def test_a_setting_above_the_table_in_pyproject(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.prompts]\nmodel = "m"\n')
+    with pytest.raises(SettingError, match=r"\[tool.prompts.llm\]"):
+        made(tmp_path)
+
+
 def test_somebody_elses_broken_pyproject_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[[[")
     assert made(tmp_path) is None
@@ -92,6 +98,8 @@ def test_openais_own_endpoint_gets_the_key(tmp_path: Path) -> None:
         ("llm = [[[", "not readable TOML"),
         ('[llm]\nmodel = "m"\nseconds = -1\n', "greater than 0"),
         ('[llm]\nmodel = "m"\nbase_url = "ftp://x"\n', "http:// or https://"),
+        ('model = "m"\n', r"belongs in the table \[llm\]"),
+        ('[llm]\nmodel = "m"\nusd = 1\n', "kept by prices"),
     ],
 )
 def test_a_file_that_breaks_a_rule(tmp_path: Path, text: str, rule: str) -> None:

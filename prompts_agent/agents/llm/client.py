@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -21,6 +22,7 @@ _MODES: tuple[Mode, ...] = ("json_schema", "json_object", "text")
 Message = Mapping[str, str]
 """`role` and `content`."""
 
+_SAMPLING = ("seed", "temperature")
 _FIRST_PAUSE_S = 0.5
 _LONGEST_REPLY = 20_000
 """Characters of a reply that are looked at and recorded."""
@@ -64,19 +66,23 @@ class Asker(Protocol):
 
 
 def request_body(
-    config: LlmConfig, question: Question, *, reply_tokens: int, mode: Mode, plain: bool = False
+    config: LlmConfig,
+    question: Question,
+    *,
+    reply_tokens: int,
+    mode: Mode,
+    without: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The JSON body of a request; `plain` leaves out seed and temperature."""
+    """The JSON body of a request; `without` are parameters that the server does not know."""
     body: dict[str, Any] = {
         "model": config.model,
         "messages": [dict(message) for message in question.messages],
         "max_completion_tokens": reply_tokens,
         "stream": False,
+        "seed": config.seed,
     }
-    if not plain:
-        body["seed"] = config.seed
-        if config.temperature is not None:
-            body["temperature"] = config.temperature
+    if config.temperature is not None:
+        body["temperature"] = config.temperature
     if config.base_url != OPENAI_URL:
         # The older name, which some servers know alone; OpenAI refuses it beside the newer one.
         body["max_tokens"] = reply_tokens
@@ -87,7 +93,7 @@ def request_body(
         }
     elif mode == "json_object":
         body["response_format"] = {"type": "json_object"}
-    return body
+    return {name: value for name, value in body.items() if name not in without}
 
 
 class Client:
@@ -102,7 +108,8 @@ class Client:
         self._config, self._budget, self._sleep = config, budget, sleep
         self._key = config.api_key.get_secret_value() if config.api_key is not None else None
         self._mode = 0
-        self._plain = False
+        self._without: frozenset[str] = frozenset()
+        self._answered = False
         self._down: str | None = None
         self._deadline = 0.0
         self._http: Any = None
@@ -143,19 +150,28 @@ class Client:
             failed += 1
             if failed <= self._config.retries:
                 self._wait(pause if pause is not None else _FIRST_PAUSE_S * 2 ** (failed - 1), last)
+        if last is not None and last.kind == "server error" and not self._answered:
+            # Some servers fail on a schema that they cannot read, and say no more than that.
+            self._mode = max(self._mode, _MODES.index("json_object"))
+            return self._once(question, attempt + 1, started)
         raise last if last is not None else LlmFailure("no text", "no attempt was made")
 
     def _simplify(self, failure: LlmFailure) -> bool:
         """Leave out what the server may not know; False where nothing is left to leave out."""
         text = failure.detail.lower()
-        if not self._plain and any(word in text for word in ("temperature", "seed")):
-            self._plain = True
+        named = {name for name in _SAMPLING if re.search(rf"\b{name}\b", text)}
+        if named:
+            named = set(_SAMPLING)
+        if self._config.base_url != OPENAI_URL and "max_completion_tokens" in text:
+            named.add("max_completion_tokens")  # the older name stays
+        if named - self._without:
+            self._without |= named
             return True
         if self._mode + 1 < len(_MODES):
             self._mode += 1
             return True
-        if not self._plain:
-            self._plain = True
+        if not self._without >= set(_SAMPLING):
+            self._without |= set(_SAMPLING)
             return True
         return False
 
@@ -186,6 +202,7 @@ class Client:
         text = redacted(_text_of(message), self._key)
         input_tokens, output_tokens, counted = _usage(message, prompt, rough_tokens(text))
         self._budget.charge(input_tokens, output_tokens, estimated=not counted)
+        self._answered = True
         if not text.strip():
             raise LlmFailure("no text", "the reply holds no text")
         return Reply(
@@ -206,7 +223,7 @@ class Client:
             question,
             reply_tokens=reply_tokens,
             mode=_MODES[self._mode],
-            plain=self._plain,
+            without=self._without,
         )
         return self._chat(body, limit).invoke(_roles(question.messages))
 
@@ -227,7 +244,7 @@ class Client:
             model=self._config.model,
             base_url=self._config.base_url,
             api_key=self._config.api_key or (lambda: "none"),
-            max_completion_tokens=body["max_completion_tokens"],
+            max_completion_tokens=body.get("max_completion_tokens"),
             seed=body.get("seed"),
             temperature=body.get("temperature"),
             timeout=limit,

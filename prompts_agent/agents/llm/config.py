@@ -48,7 +48,7 @@ class LlmConfig(Record):
     tokens: int = Field(default=60_000, ge=1)
     """Prompt and reply together, over all calls of a run."""
     usd: float | None = Field(default=None, gt=0)
-    """Counts only where both prices are given."""
+    """Needs both prices."""
     usd_per_million_input: float | None = Field(default=None, ge=0)
     usd_per_million_output: float | None = Field(default=None, ge=0)
     seed: int = 0
@@ -91,7 +91,7 @@ def configure(
         if value is not None:
             values[name] = None if value == "none" else value
     try:
-        return LlmConfig.model_validate(values)
+        return _priced(LlmConfig.model_validate(values))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -100,6 +100,18 @@ def configure(
             rule=str(first["msg"]),
             cure=f"Set {PREFIX}{where.upper()}, or `{where}` in {settings.place}.",
         ) from None
+
+
+def _priced(config: LlmConfig) -> LlmConfig:
+    """Raises `SettingError` for a money budget that nothing would be counted against."""
+    prices = (config.usd_per_million_input, config.usd_per_million_output)
+    if config.usd is not None and None in prices:
+        raise SettingError(
+            f"a money budget of {config.usd:g} USD",
+            rule="is kept by prices, and the model's are not given",
+            cure=f"Set {PREFIX}USD_PER_MILLION_INPUT and {PREFIX}USD_PER_MILLION_OUTPUT.",
+        )
+    return config
 
 
 def _base_url(flags: LlmFlags, env: Mapping[str, str], settings: Settings) -> tuple[str, bool]:

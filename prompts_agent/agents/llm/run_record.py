@@ -103,10 +103,13 @@ class RunRecord:
         self.path = path
         self.lines: list[RunLine | CallLine | ReportLine] = []
 
-    def open(self, *, make_directory: bool = False) -> None:
+    def open(self, *, make_directory: bool = False, resume: bool = False) -> None:
         """Create the file, readable by its owner alone. Raises `OutputError`, also where it exists:
-        a record is never overwritten.
+        a record is never overwritten. With `resume`, the record of a run that did not come to its
+        end goes on instead.
         """
+        if resume and self._is_unfinished():
+            return
         try:
             if make_directory:
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -123,6 +126,18 @@ class RunRecord:
                 rule=error.strerror or type(error).__name__,
                 cure="Give another file with --record.",
             ) from error
+
+    def _is_unfinished(self) -> bool:
+        """The file is a record without a report; a last line that was cut off is taken away."""
+        try:
+            lines = read_record(self.path)
+            if not lines or any(isinstance(line, ReportLine) for line in lines):
+                return False
+            whole = self.path.read_bytes()
+            os.truncate(self.path, whole.rfind(b"\n") + 1)
+        except (InputError, OSError):
+            return False
+        return True
 
     def write(self, line: RunLine | CallLine | ReportLine) -> None:
         """Append a line. A disk that fills up costs the record, not the run."""

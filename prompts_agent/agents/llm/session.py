@@ -170,6 +170,11 @@ class Session:
         if self.record is not None:
             self.record.write(line)
 
+    @property
+    def traces(self) -> bool:
+        """Questions become spans."""
+        return self._spans.active
+
     def close(self) -> None:
         """The run is over: nothing more is asked."""
         if isinstance(self.asker, Client):

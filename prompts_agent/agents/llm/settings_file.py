@@ -69,7 +69,7 @@ def _is_ours(path: Path) -> bool:
 def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
     try:
         text = path.read_text(encoding="utf-8")
-        if names[-1] not in text:
+        if path.name == "pyproject.toml" and "prompts" not in text:
             return None  # most files, and no parser has to be loaded for them
         import tomllib
 
@@ -80,11 +80,21 @@ def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
         raise SettingError(
             str(path), rule=f"is not readable TOML ({error})", cure="Mend it or remove it."
         ) from error
+    heading = f"[{'.'.join(names)}]"
     for name in names:
-        found = found.get(name) if isinstance(found, dict) else None
+        outer = found if isinstance(found, dict) else {}
+        found = outer.get(name)
     if found is not None and not isinstance(found, dict):
         raise SettingError(
-            f"`llm` in {path}", rule="is a table", cure='Write [llm] and below it model = "NAME".'
+            f"`llm` in {path}",
+            rule="is a table",
+            cure=f'Write {heading} and below it model = "NAME".',
+        )
+    if found is None and (misplaced := sorted(_KNOWN & set(outer))):
+        raise SettingError(
+            f"{misplaced[0]!r} in {path}",
+            rule=f"belongs in the table {heading}",
+            cure=f"Write {heading} above it.",
         )
     return found
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from prompts_agent.agents.llm.config import LlmConfig
 
-__all__ = ["VARIABLE", "Span", "Spans"]
+__all__ = ["VARIABLE", "Span", "Spans", "asked_for"]
 
 VARIABLE = "PROMPTS_OTEL"
 
@@ -37,6 +37,11 @@ class Spans:
     def __init__(self, tracer: Any = None) -> None:
         self._tracer = tracer if tracer is not None else _tracer()
 
+    @property
+    def active(self) -> bool:
+        """There is somebody to tell."""
+        return self._tracer is not None
+
     @contextlib.contextmanager
     def chat(self, node: str, config: LlmConfig) -> Iterator[Span]:
         """The span of one question."""
@@ -58,9 +63,14 @@ class Spans:
             yield Span(span)
 
 
+def asked_for() -> bool:
+    """The environment turns spans on."""
+    return os.environ.get(VARIABLE, "") not in ("", "0")
+
+
 def _tracer() -> Any:
     """A tracer that exports over OTLP as `OTEL_EXPORTER_OTLP_*` says; None unless asked for."""
-    if os.environ.get(VARIABLE, "") in ("", "0"):
+    if not asked_for():
         return None
     try:
         from opentelemetry import trace

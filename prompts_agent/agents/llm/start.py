@@ -10,6 +10,7 @@ from prompts_agent.agents.llm.config import LlmConfig
 from prompts_agent.agents.llm.dry_run import DryRun
 from prompts_agent.agents.llm.run_record import ReportLine, RunLine, RunRecord, default_path
 from prompts_agent.agents.llm.session import Session, endpoint_of
+from prompts_agent.agents.llm.spans import asked_for
 from prompts_agent.agents.report import Report
 from prompts_agent.errors import OutputError
 
@@ -24,7 +25,7 @@ def start(config: LlmConfig, record: Path | None, *, resume: bool = False) -> Se
     session.keeps_checkpoints, session.resumes = True, resume
     kept = RunRecord(record if record is not None else default_path())
     try:
-        kept.open(make_directory=record is None)
+        kept.open(make_directory=record is None, resume=resume)
     except OutputError as error:
         if record is not None:
             raise
@@ -33,6 +34,8 @@ def start(config: LlmConfig, record: Path | None, *, resume: bool = False) -> Se
         session.record = kept
         kept.write(_run_line(config))
     where = f"; record: {kept.path}" if session.record is not None else ""
+    if asked_for() and not session.traces:
+        session.notes.append("no spans are exported: pip install 'prompts-agent[otel]'")
     session.notes.insert(
         0,
         f"language model: {config.model} at {endpoint_of(config)}, named by {config.origin}{where}",

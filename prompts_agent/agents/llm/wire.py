@@ -18,6 +18,8 @@ MOST_BYTES = 512 * 1024
 """Of one reply as it comes over the wire: an answer takes a few KB."""
 
 T = TypeVar("T")
+_FORM = re.compile(r"json|grammar|response_format|schema", re.IGNORECASE)
+"""A server's own error that is about the form asked for: another form may do."""
 _SECRETS = re.compile(
     r"\b(?:sk|rk|pk|gsk|xai)-[\w\-*.]{6,}|\b(?:hf|gsk)_[A-Za-z0-9]{16,}"
     r"|(?i:(?:authorization\S*\s+)?bearer\s+\S+|authorization:\s*\S+)"
@@ -122,16 +124,18 @@ def classified(error: BaseException, key: str | None) -> LlmFailure:
     if isinstance(error, openai.APIConnectionError):
         return LlmFailure("connection", detail)
     if isinstance(status, int):
-        return LlmFailure(_kind_of(status), f"HTTP {status}: {detail}")
+        return LlmFailure(_kind_of(status, detail), f"HTTP {status}: {detail}")
     # A body that is no JSON, a reply without choices, half a stream.
     return LlmFailure("no text", detail)
 
 
-def _kind_of(status: int) -> FailureKind:
+def _kind_of(status: int, detail: str) -> FailureKind:
     if status == 429:
         return "rate limit"
     if status in (401, 403, 404):
         return "refused"
     if status == 408:
         return "timeout"
-    return "server error" if status >= 500 else "bad request"
+    if status < 500 or status == 501 or _FORM.search(detail):
+        return "bad request"
+    return "server error"
