@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -18,9 +19,17 @@ from prompts_agent.evaluate.tuner import tuner_version
 from prompts_agent.record import Record
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["TARGET", "Job", "Pair", "code_version", "jobs_of", "score_job", "score_pair"]
+__all__ = [
+    "TARGET",
+    "Job",
+    "code_version",
+    "jobs_of",
+    "packed",
+    "score_job",
+    "score_packed",
+]
 
-TARGET = f"{__name__}:score_pair"
+TARGET = f"{__name__}:score_packed"
 
 _ROOMS = (
     *("model", "hardware", "layout", "workload", "serving", "knowledge", "estimate"),
@@ -113,17 +122,18 @@ def score_job(job: Job, calibration: Calibration) -> Score:
     return score_adopted(job.workload if job.adopted is None else job.adopted, calibration)
 
 
-class Pair(Record):
-    """A job and the constants that it is scored with, as they go to another process."""
+def packed(job: Job, calibration: Calibration) -> bytes:
+    """A job and the constants that it is scored with, for another process of this program.
 
-    job: Job
-    calibration: Calibration
+    Pickled: JSON would forget which constraints a workload file states, and that decides its space.
+    """
+    return pickle.dumps((job, calibration))
 
 
-def score_pair(payload: bytes) -> bytes:
-    """`score_job` of a `Pair`, both as JSON: what a worker does."""
-    pair = Pair.model_validate_json(payload)
-    return score_job(pair.job, pair.calibration).model_dump_json().encode()
+def score_packed(payload: bytes) -> bytes:
+    """The score of what `packed` made, as JSON: what a worker does."""
+    job, calibration = pickle.loads(payload)  # noqa: S301  (from this process's own parent)
+    return score_job(job, calibration).model_dump_json().encode()
 
 
 @cache

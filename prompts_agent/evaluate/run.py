@@ -7,15 +7,13 @@ from pathlib import Path
 
 from prompts_agent.errors import ExitCode, InternalError, WorkloadError
 from prompts_agent.estimate.calibration import Calibration
-from prompts_agent.evaluate.job import TARGET, Job, Pair, score_job
+from prompts_agent.evaluate.job import TARGET, Job, packed, score_job
 from prompts_agent.evaluate.journal import Journal
 from prompts_agent.evaluate.score import Score
 from prompts_agent.workers.outcome import Limits, Outcome
 from prompts_agent.workers.pool import Pool
 
 __all__ = ["run"]
-
-_TIMEOUT_S = 3600.0
 
 
 def run(
@@ -61,12 +59,8 @@ def _scored(
         for i, job, calibration in tasks:
             yield i, score_job(job, calibration)
         return
-    limits = Limits(timeout_s=_TIMEOUT_S)
-    payloads = (
-        (i, Pair(job=job, calibration=calibration).model_dump_json().encode())
-        for i, job, calibration in tasks
-    )
-    with Pool[int](TARGET, processes, limits) as pool:
+    payloads = ((i, packed(job, calibration)) for i, job, calibration in tasks)
+    with Pool[int](TARGET, processes, Limits(), keep=True) as pool:
         for i, outcome in pool.run(payloads):
             yield i, _score(outcome)
 

@@ -32,14 +32,14 @@ _ATTEMPTS = 2
 class _Worker(Generic[K]):
     """One worker's process, its end of the pipe, and the task in hand."""
 
-    def __init__(self, target: str, scratch: Path | None) -> None:
+    def __init__(self, target: str, scratch: Path | None, how: str) -> None:
         self.connection, theirs = Pipe()
         # A file, for a pipe that nobody reads would stop the worker when it is full.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the worker)
         with theirs:
             os.set_inheritable(theirs.fileno(), True)
             place = "" if scratch is None else os.fspath(scratch)
-            arguments = [str(theirs.fileno()), str(os.getpid()), target, place]
+            arguments = [str(theirs.fileno()), str(os.getpid()), target, place, how]
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "prompts_agent.workers.worker", *arguments],
                 stdin=subprocess.DEVNULL,
@@ -80,14 +80,25 @@ class Pool(Generic[K]):
     """`size` workers for `target`, `module:function` from bytes to bytes. A context manager.
 
     The module's `warm_up()`, where there is one, runs once in each worker before its first task.
-    Tasks get a private temporary directory below `scratch`, which is removed after them.
+    Each task has a process of its own, forked from its worker, and a private temporary directory
+    below `scratch`, which is removed after it. With `keep`, tasks run in the workers themselves:
+    what one loads is there for the next, and neither limits nor the directory are theirs.
     """
 
-    def __init__(self, target: str, size: int, limits: Limits, scratch: Path | None = None) -> None:
+    def __init__(
+        self,
+        target: str,
+        size: int,
+        limits: Limits,
+        scratch: Path | None = None,
+        *,
+        keep: bool = False,
+    ) -> None:
         self._target = target
         self._limits = limits
         self._scratch = scratch
         self._size = size
+        self._how = "kept" if keep else "forked"
         self._workers: list[_Worker[K]] = []
         self._queue: deque[tuple[K, bytes, int]] = deque()
         self._failed_starts = 0
@@ -118,7 +129,7 @@ class Pool(Generic[K]):
         self._fill(waiting, stop)
         while self._queue or any(worker.task for worker in self._workers):
             while self._wants_worker():
-                self._workers.append(_Worker(self._target, self._scratch))
+                self._workers.append(_Worker(self._target, self._scratch, self._how))
             for worker in self._workers:
                 self._give(worker)
             for worker in self._heard():

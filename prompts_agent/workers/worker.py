@@ -1,8 +1,9 @@
 """Worker: a warm process that forks a child for each task, watches it and tells how it ended.
 
-`python -m prompts_agent.workers.worker FD PARENT_PID MODULE:FUNCTION SCRATCH` answers on the
-descriptor FD. It has one thread, so that a fork copies no lock that another thread holds; what a
-task needs is imported by the module's `warm_up()` before, and thus shared by every child.
+`python -m prompts_agent.workers.worker FD PARENT_PID MODULE:FUNCTION SCRATCH HOW` answers on the
+descriptor FD. HOW is `forked`, or `kept` for tasks that run in the worker itself, one by one. It
+has one thread, so that a fork copies no lock that another thread holds; what a task needs is
+imported by the module's `warm_up()` before, and thus shared by every child.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from prompts_agent.errors import ExitCode, PromptsError
-from prompts_agent.workers.outcome import Failure, Limits
+from prompts_agent.workers.outcome import Failure, Limits, Outcome
 from prompts_agent.workers.process import (
     adopt_orphans,
     die_with_parent,
@@ -41,7 +43,7 @@ _FENCE = 2
 Task = Callable[[bytes], bytes]
 
 
-def main(descriptor: int, parent: int, target: str, scratch: str) -> None:
+def main(descriptor: int, parent: int, target: str, scratch: str, how: str) -> None:
     """Serve tasks until the parent closes its end."""
     die_with_parent(parent)
     adopt_orphans()
@@ -60,7 +62,10 @@ def main(descriptor: int, parent: int, target: str, scratch: str) -> None:
                 payload = parent_end.recv_bytes()
             except EOFError:
                 return
-            _serve(task, payload, limits, parent_end, scratch)
+            if how == "kept":
+                _answer(_kept(task, payload), parent_end)
+            else:
+                _serve(task, payload, limits, parent_end, scratch)
 
 
 def _serve(
@@ -74,8 +79,23 @@ def _serve(
         shutil.rmtree(directory, ignore_errors=True)
     if outcome is None:  # nobody is left to be told
         os._exit(1)
+    _answer(outcome, parent_end)
+
+
+def _answer(outcome: Outcome, parent_end: Connection) -> None:
     parent_end.send_bytes(outcome.model_dump_json(exclude={"result"}).encode())
     parent_end.send_bytes(outcome.result)
+
+
+def _kept(task: Task, payload: bytes) -> Outcome:
+    """The task in this process: what it loads stays for the next, and nothing guards this one."""
+    started_s = time.monotonic()
+    try:
+        result = task(payload)
+    except Exception as error:  # noqa: BLE001  (whatever it is, it is an outcome)
+        failure = failure_of(error)
+        return Outcome(ended="raised", reason=failure.name, message=failure.value, failure=failure)
+    return Outcome(ended="returned", result=result, wall_s=time.monotonic() - started_s)
 
 
 def _forked(
@@ -85,7 +105,7 @@ def _forked(
     parent_end: Connection,
     directory: Path,
     stderr: IO[bytes],
-) -> Any:
+) -> Outcome | None:
     reading, writing = os.pipe()
     own = os.getpid()
     pid = os.fork()
@@ -153,4 +173,4 @@ def failure_of(error: Exception) -> Failure:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4])
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6])

@@ -28,6 +28,12 @@ def parent(_payload: bytes) -> bytes:
     return f"{os.environ['WARM']} {os.getppid()}".encode()
 
 
+def own(payload: bytes) -> bytes:
+    if payload == b"wrong":
+        raise InputError("42", rule="not that", cure="Another.")
+    return str(os.getpid()).encode()
+
+
 def do(payload: bytes) -> bytes:  # noqa: C901
     """One of many ways to end."""
     what = payload.decode()

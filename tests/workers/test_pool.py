@@ -47,6 +47,13 @@ def test_a_task_runs_in_a_child_of_the_process_that_was_warmed() -> None:
     assert int(parent) != os.getpid()
 
 
+def test_kept_tasks_run_in_the_worker_itself() -> None:
+    with Pool[str]("tasks:own", 1, Limits(), keep=True) as pool:
+        found = dict(pool.run((text, text.encode()) for text in ("a", "wrong", "b")))
+    assert found["a"].result == found["b"].result
+    assert (found["wrong"].ended, found["wrong"].reason) == ("raised", "InputError")
+
+
 def test_each_way_to_end_costs_its_own_task_only() -> None:
     ways = ["a", "segfault", "abort", "killed", "exit", "wrong", "defect", "b"]
     found = outcomes(ways)
