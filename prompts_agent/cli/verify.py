@@ -14,7 +14,15 @@ __all__ = ["verify"]
 
 
 def verify(
-    workload: Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="A workload file.")],
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WORKLOAD|REPORT|LAYOUT",
+            help="A workload file, a stored report (each proposal), or fsdp=16,tensor=4 with "
+            "--workload.",
+            show_default=False,
+        ),
+    ] = None,
     layout: Annotated[
         list[str] | None,
         typer.Option(
@@ -24,6 +32,43 @@ def verify(
             help="fsdp=16,tensor=4,remat=full; may be repeated. Default: those the file names.",
             show_default=False,
         ),
+    ] = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option("--workload", metavar="FILE", help="The job that a layout is for."),
+    ] = None,
+    function: Annotated[
+        str | None,
+        typer.Option(
+            "--fn",
+            metavar="MODULE:STEP",
+            help="A JAX function of your own in place of the reference program; with --args and "
+            "--target.",
+            show_default=False,
+        ),
+    ] = None,
+    arguments: Annotated[
+        str | None,
+        typer.Option(
+            "--args",
+            metavar="MODULE:ARGS",
+            help="Its abstract arguments: a tuple of jax.ShapeDtypeStruct, or a function that "
+            "returns one; a function of one argument is given the devices.",
+            show_default=False,
+        ),
+    ] = None,
+    flags: Annotated[
+        Path | None,
+        typer.Option(
+            "--flags",
+            metavar="FILE",
+            help="Compiler flags to lint: which does the compiler for --target refuse or ignore.",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="TOPOLOGY", help="For --fn and --flags: v5e:16x16."),
     ] = None,
     rung: Annotated[
         Literal["fit", "full"],
@@ -46,30 +91,38 @@ def verify(
 ) -> None:
     """Whether layouts compile and fit, by XLA's own compiler, with no chip attached.
 
-    Exit codes: 0 asked and answered, 2 wrong input, 3 the compiler gave no answer.
+    Exit codes: 0 asked and answered, 2 wrong input, 3 the compiler gave no answer; with --flags, 1
+    where it refuses one.
     """
     check_output(output, force=force)
-    from prompts_agent.compile.against import gaps
-    from prompts_agent.compile.fit import fit_many
-    from prompts_agent.compile.given import layout_from, layouts_of
     from prompts_agent.compile.request import Until
-    from prompts_agent.compile.text import as_json, as_text
-    from prompts_agent.workload.yaml import load_workload
-
-    job = load_workload(workload)
-    named = {text: layout_from(text, job)[0] for text in layout or ()} or layouts_of(job)
-    found = fit_many(
-        [(cut, job) for cut in named.values()],
-        workers=workers,
-        timeout_s=timeout,
-        use_cache=not no_cache,
-        until=Until.END if rung == "full" else Until.MEMORY,
+    from prompts_agent.report.verify_answers import (
+        flags_answer,
+        function_answer,
+        layouts_answer,
+        one_question,
     )
-    rows = [
-        (name, cut, one, gaps(one, cut, job))
-        for (name, cut), one in zip(named.items(), found, strict=True)
-    ]
-    text = as_json(rows) if format_name == "json" else "\n".join(as_text(*row) for row in rows)
-    write_result(text, output, force=force)
-    if all(one.fits is None for one in found):
-        raise typer.Exit(3)
+
+    asked = one_question(what, function, flags)
+    until = Until.END if rung == "full" else Until.MEMORY
+    as_json = format_name == "json"
+    if asked == "flags":
+        answer = flags_answer(flags, target, what, as_json=as_json)
+    elif asked == "fn":
+        answer = function_answer(
+            function, arguments, target, what, until=until, timeout_s=timeout, as_json=as_json
+        )
+    else:
+        answer = layouts_answer(
+            what,
+            workload=workload,
+            layouts=layout or (),
+            until=until,
+            workers=workers,
+            timeout_s=timeout,
+            use_cache=not no_cache,
+            as_json=as_json,
+        )
+    write_result(answer.text, output, force=force)
+    if answer.exit_code:
+        raise typer.Exit(answer.exit_code)

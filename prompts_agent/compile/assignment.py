@@ -61,8 +61,12 @@ class Allocation:
 
 
 def find_file(directory: Path, ending: str) -> Path | None:
-    """The compiled step's file with this ending; the largest where there are several."""
-    found = [path for path in directory.glob(f"*{ending}") if "jit_step" in path.name]
+    """The compiled step's file with this ending; the largest where there are several.
+
+    The reference program is `jit_step`; a user's own has the name of its function.
+    """
+    found = list(directory.glob(f"*{ending}"))
+    found = [path for path in found if "jit_step" in path.name] or found
     return max(found, key=lambda path: path.stat().st_size, default=None)
 
 

@@ -11,7 +11,7 @@ from prompts_agent.compile.schedule.text import schedule_lines
 from prompts_agent.layout.layout import Layout
 from prompts_agent.units import GIB
 
-__all__ = ["as_json", "as_text"]
+__all__ = ["as_json", "as_text", "own_text"]
 
 _SIGN = {Outcome.FITS: "fits", Outcome.DOES_NOT_FIT: "does not fit"}
 _LABEL_WIDTH = 16
@@ -31,6 +31,19 @@ def as_text(name: str, layout: Layout, fit: CompiledFit, gaps: Sequence[Gap] = (
     if fit.program and fit.toolchain:
         lines += ["", f"  Compiled: {fit.program}", f"  By {_by(fit)}"]
         lines += _paragraph("Your program may differ", fit.differences)
+    lines += [f"  Note: {note}" for note in fit.notes]
+    return "\n".join(lines) + "\n"
+
+
+def own_text(name: str, fit: CompiledFit) -> str:
+    """The verdict on a program that is not the reference one."""
+    lines = [f"{name} on {fit.topology}: {_verdict(fit)}"]
+    if fit.reason:
+        lines.append(f"  {fit.reason}")
+    if fit.schedule is not None:
+        lines += ["", *schedule_lines(fit.schedule)]
+    if fit.toolchain:
+        lines += ["", f"  By {_by(fit)}"]
     lines += [f"  Note: {note}" for note in fit.notes]
     return "\n".join(lines) + "\n"
 

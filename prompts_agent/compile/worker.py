@@ -18,21 +18,21 @@ from typing import Any
 from prompts_agent.compile.request import Request, Until
 from prompts_agent.workers.process import die_with_parent
 
-__all__ = ["main"]
+__all__ = ["limit_memory", "main", "write_facts"]
 
 
 def main(directory: Path) -> None:
     """Compile what `directory`/request.json asks for."""
     request = Request.model_validate_json((directory / "request.json").read_bytes())
-    _limit_memory(request.memory_limit_bytes)
+    limit_memory(request.memory_limit_bytes)
     try:
         facts = _compile(request, directory)
     except Exception as error:  # noqa: BLE001  (the compiler's own words are the result)
         facts = {"error": f"{type(error).__name__}: {error}"}
-    _write(directory / "result.json", facts)
+    write_facts(directory / "result.json", facts)
 
 
-def _limit_memory(limit_bytes: int | None) -> None:
+def limit_memory(limit_bytes: int | None) -> None:
     """A second fence, for anonymous memory alone; the parent watches resident memory."""
     if limit_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (4 * limit_bytes, 4 * limit_bytes))
@@ -67,7 +67,7 @@ def _compile(request: Request, directory: Path) -> dict[str, Any]:
         "shapes": shapes_of(frame, step).model_dump(mode="json"),
         "lowering_s": time.monotonic() - started_s,
     }
-    _write(directory / "lowered.json", facts)
+    write_facts(directory / "lowered.json", facts)
     options = request.target.flags | {
         "xla_dump_to": os.fspath(directory / "dump"),
         "xla_dump_hlo_as_text": True,
@@ -100,7 +100,7 @@ def _assume_cudnn() -> None:
         fused.check_cudnn_version = lambda: 91000
 
 
-def _write(path: Path, facts: dict[str, Any]) -> None:
+def write_facts(path: Path, facts: dict[str, Any]) -> None:
     """All or nothing, because the parent reads it as soon as it is there."""
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(facts), encoding="utf-8")

@@ -18,6 +18,8 @@ def planned_job(report: Report | None) -> Workload | None:
     planned = report.workload if report is not None else None
     if planned is None or planned.dims is None:
         return None
+    # Reports of before 1.1 hold neither.
+    told = {"precision": planned.precision, "traffic": planned.traffic}
     return Workload(
         name=planned.name,
         model=planned.dims,
@@ -26,6 +28,7 @@ def planned_job(report: Report | None) -> Workload | None:
         objective=planned.objective,
         global_batch=planned.global_batch,
         sequence=planned.sequence,
+        **{name: value for name, value in told.items() if value is not None},
     )
 
 
