@@ -19,7 +19,7 @@ def diagnose(
         list[Path],
         typer.Argument(metavar="PATH...", help="Trace files, run directories or log directories."),
     ],
-    format_name: options.Format = None,
+    format_name: options.PlanFormat = None,
     output: options.Output = None,
     force: options.Force = False,
     top: options.Top = 3,
@@ -40,6 +40,15 @@ def diagnose(
     batch: options.Batch = None,
     sequence: options.Sequence = None,
     framework: options.Framework = None,
+    from_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--from-config",
+            metavar="FILE",
+            help="Your own config of this job: the report says what to change in it.",
+            show_default=False,
+        ),
+    ] = None,
     kb_path: options.KbPath = None,
     kb: options.Kb = None,
     xprof: Annotated[
@@ -85,6 +94,7 @@ def diagnose(
         workload,
         flags,
         framework=framework,
+        from_config=from_config,
         format_name=format_name,
         output=output,
         force=force,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,6 +13,7 @@ from prompts_agent.cli import options
 
 if TYPE_CHECKING:
     from prompts_agent.emit.existing.existing import Fault
+    from prompts_agent.emit.existing.lint import Lint
 
 __all__ = ["lint"]
 
@@ -27,6 +28,10 @@ def lint(
     model: options.Model = None,
     batch: options.Batch = None,
     sequence: options.Sequence = None,
+    format_name: Annotated[
+        Literal["text", "sarif"],
+        typer.Option("--format", "-f", help="sarif: for a code-scanning service (docs/ci.md)."),
+    ] = "text",
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Faults alone: no notes, nothing unchecked.")
     ] = False,
@@ -39,18 +44,24 @@ def lint(
     from prompts_agent.emit.existing.check import check_config
     from prompts_agent.report.plain import plain
 
-    found = False
+    checked: list[tuple[Path, Lint]] = []
     for file in files:
         result = check_config(
             file, framework, target=target, model=model, global_batch=batch, sequence=sequence
         )
-        for fault in result.faults:
-            if not (quiet and fault.note):
-                sys.stdout.write(_text(plain(str(file)), fault, plain))
-        for what in () if quiet else result.unchecked:
+        if quiet:
+            kept = tuple(fault for fault in result.faults if not fault.note)
+            result = result.model_copy(update={"faults": kept, "unchecked": ()})
+        for fault in result.faults if format_name == "text" else ():
+            sys.stdout.write(_text(plain(str(file)), fault, plain))
+        for what in result.unchecked:
             sys.stderr.write(f"{plain(str(file))}: not checked: {plain(what)}\n")
-        found = found or not result.clean
-    if found:
+        checked.append((file, result))
+    if format_name == "sarif":
+        from prompts_agent.report.sarif import lint_sarif
+
+        sys.stdout.write(lint_sarif(checked))
+    if not all(result.clean for _, result in checked):
         raise typer.Exit(1)
     if not quiet:
         sys.stderr.write(f"{len(files)} file{'s' if len(files) > 1 else ''}: no fault\n")

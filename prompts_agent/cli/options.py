@@ -29,6 +29,8 @@ __all__ = [
     "Output",
     "Phase",
     "PhaseName",
+    "PlanFormat",
+    "PlanFormatName",
     "Quiet",
     "RecordFile",
     "Redact",
@@ -46,6 +48,7 @@ __all__ = [
 # Spelled here, because the enums and tables that they mirror would load half the package for
 # --help; tests hold the two together.
 FormatName = Literal["text", "json", "markdown", "github"]
+PlanFormatName = Literal["text", "json", "markdown", "github", "sarif"]
 ObjectiveName = Literal["throughput", "latency", "fit", "cost"]
 VerifyName = Literal["auto", "none", "fit", "full"]
 PhaseName = Literal["pretrain", "posttrain", "prefill", "decode", "serve"]
@@ -57,6 +60,16 @@ Format = Annotated[
         "--format",
         "-f",
         help="How to print the report. Default: by the suffix of --output, else text.",
+        show_default=False,
+    ),
+]
+PlanFormat = Annotated[
+    PlanFormatName | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="How to print the report. sarif: what to change in --from-config, by line. Default: "
+        "by the suffix of --output, else text.",
         show_default=False,
     ),
 ]

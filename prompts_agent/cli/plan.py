@@ -23,7 +23,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    format_name: options.Format = None,
+    format_name: options.PlanFormat = None,
     output: options.Output = None,
     force: options.Force = False,
     top: options.Top = 3,

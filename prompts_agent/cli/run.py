@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from prompts_agent.cli.llm import LlmChoice, opened
-from prompts_agent.cli.options import FormatName
+from prompts_agent.cli.options import FormatName, PlanFormatName
 from prompts_agent.cli.output import check_output, stdout_is_unicode, write_result
 from prompts_agent.cli.progress import progress
 
@@ -36,7 +36,7 @@ def run(
     flags: dict[str, Any],
     *,
     framework: str | None,
-    format_name: FormatName | None,
+    format_name: PlanFormatName | None,
     output: Path | None,
     force: bool,
     quiet: bool,
@@ -48,6 +48,7 @@ def run(
 ) -> None:
     """Diagnose `paths`, or plan where there are none; write the report; exit with its code."""
     check_output(output, force=force)
+    _check_lines(format_name, from_config)
     with opened(llm, quiet=quiet) as talk, progress(quiet=quiet, verbose=verbose) as tell:
         from prompts_agent.agents.graph import run_diagnosis, run_plan
         from prompts_agent.agents.request import DiagnoseRequest
@@ -55,7 +56,9 @@ def run(
 
         workload, existing = _workload(workload_file), None
         if from_config is not None:
-            existing, workload, flags = _of_config(from_config, framework, workload, flags)
+            existing, workload, flags = _of_config(
+                from_config, framework, workload, flags, traced=bool(paths)
+            )
             framework = framework or existing.framework
         baseline = workload.baseline if existing is not None and workload is not None else None
         request = DiagnoseRequest(
@@ -72,21 +75,53 @@ def run(
     if talk.dry is not None:
         write_result(talk.dry.text(), output, force=force)
         return
-    name = format_of(format_name, output)
-    write_report(report, name, output, force=force, commit=commit, redact=redact)
+    if format_name == "sarif":
+        write_result(_sarif(report, existing), output, force=force)
+    else:
+        name = format_of(format_name, output)
+        write_report(report, name, output, force=force, commit=commit, redact=redact)
     code = exit_code_of_report(report)
     if code:
         raise typer.Exit(code)
 
 
+def _check_lines(format_name: PlanFormatName | None, from_config: Path | None) -> None:
+    """SARIF needs a config to point at. Raises `InputError`."""
+    if format_name != "sarif" or from_config is not None:
+        return
+    from prompts_agent.errors import InputError
+
+    raise InputError(
+        "--format sarif",
+        rule="points at the lines of a config, and none is given",
+        cure="Add --from-config FILE, or ask for another format.",
+    )
+
+
+def _sarif(report: Report, existing: Existing | None) -> str:
+    from prompts_agent.report.sarif import proposal_sarif
+
+    return proposal_sarif(report, existing) if existing is not None else ""
+
+
 def _of_config(
-    path: Path, framework: str | None, workload: Workload | None, flags: dict[str, Any]
+    path: Path,
+    framework: str | None,
+    workload: Workload | None,
+    flags: dict[str, Any],
+    *,
+    traced: bool,
 ) -> tuple[Existing, Workload | None, dict[str, Any]]:
-    """The user's config, the job with its layout as the baseline, and the flags that are left."""
+    """The user's config, the job with its layout as the baseline, and the flags that are left.
+
+    Of a traced job the trace knows the layout.
+    """
     from prompts_agent.emit.existing.baseline import flags_from, workload_from
     from prompts_agent.emit.existing.guess import read_config
 
     existing = read_config(path, framework)
+    if traced:
+        return existing, workload, flags_from(existing, flags)
     found = workload_from(existing, flags, workload)
     return existing, found, flags if found is not None else flags_from(existing, flags)
 

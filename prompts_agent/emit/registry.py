@@ -74,7 +74,7 @@ def with_configs(
     Where the framework was asked for and cannot express a proposal, that proposal stays without a
     config and a caveat says why; where it was the default, JAX takes its place.
     """
-    if existing is not None and report.baseline is not None:
+    if existing is not None and report.baseline is not None and report.trace is None:
         source = Path(existing.file).name
         baseline = report.baseline.model_copy(update={"source": source})
         report = report.model_copy(update={"baseline": baseline})
@@ -83,6 +83,11 @@ def with_configs(
         return report
     proposals: list[Proposal] = []
     caveats = list(report.caveats)
+    if existing is not None and report.trace is not None and report.baseline is not None:
+        from prompts_agent.emit.existing.baseline import disagreement
+
+        apart = disagreement(existing, report.baseline.layout)
+        caveats += [apart] if apart is not None else []
     for proposal in report.proposals:
         try:
             config = _config(proposal.layout, facts, framework)

@@ -21,7 +21,7 @@ from prompts_agent.agents.report import Report
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.trace.profile import CollectiveKind, Profile
 
-__all__ = ["redacted"]
+__all__ = ["redacted", "redacted_text"]
 
 _SUFFIX = (
     "(?:pb|gz|json|jsonl|txt|ya?ml|toml|py|sh|csv|sqlite|safetensors|ckpt|log|hlo|parquet|h5|npz)"
@@ -78,6 +78,12 @@ def redacted(report: Report) -> Report:
 
     dumped = _without_team(report, public).model_dump(mode="json")
     return Report.model_validate(walk(dumped, "", plain))
+
+
+def redacted_text(text: str) -> str:
+    """One line of text without addresses, paths and users; names of settings stay."""
+    people = {name: f"user-{number}" for number, name in enumerate(_people(), 1)}
+    return _replacer(people, frozenset(), hosts=False)(text)
 
 
 def _without_team(report: Report, public: AbstractSet[str]) -> Report:

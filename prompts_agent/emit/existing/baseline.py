@@ -18,7 +18,7 @@ from prompts_agent.layout.mesh import Axis
 from prompts_agent.workload.search_space import search_space
 from prompts_agent.workload.workload import Constraints, Objective, Phase, Workload
 
-__all__ = ["flags_from", "workload_from"]
+__all__ = ["disagreement", "flags_from", "workload_from"]
 
 
 def workload_from(
@@ -62,6 +62,20 @@ def flags_from(existing: Existing, flags: Mapping[str, Any]) -> dict[str, Any]:
         "global_batch": existing.global_batch,
     }
     return {**flags, **{name: said[name] for name in said if flags.get(name) is None}}
+
+
+def disagreement(existing: Existing, ran: Layout) -> str | None:
+    """A sentence where the config sets other degrees than the traced job ran with."""
+    degrees = {axis: size * existing.dcn.get(axis, 1) for axis, size in existing.ici.items()}
+    apart = [
+        f"{axis} {size}, not {ran.mesh.size(axis)}"
+        for axis, size in degrees.items()
+        if size > 0 and size != ran.mesh.size(axis)  # -1 is open
+    ]
+    if not apart:
+        return None
+    name = Path(existing.file).name
+    return f"{name} sets {' and '.join(apart)} as in the trace: its lines, the trace's figures."
 
 
 def _layout(

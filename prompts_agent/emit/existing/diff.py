@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from prompts_agent.emit.existing.existing import Existing
 from prompts_agent.emit.existing.file import settings_of
@@ -11,7 +12,7 @@ from prompts_agent.emit.existing.settings import parsed
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 
-__all__ = ["config_diff"]
+__all__ = ["Edit", "config_diff", "config_edits"]
 
 # What is a proposal's to change: axes, knobs, and what goes with them. The rest is the job.
 _LAYOUT = frozenset(
@@ -30,33 +31,62 @@ _IDLE = frozenset(("1", "False", "None", "0"))
 _FORMS = {"yaml": "yaml", "bash": "shell", "python": "python"}
 
 
+class Edit(NamedTuple):
+    """One line of the user's file, as it is and as a proposal would have it."""
+
+    role: str
+    """Axis, knob or field; `ici.fsdp` where the framework splits axes itself."""
+    line: int | None
+    """None: the file does not set it."""
+    old: str | None
+    new: str | None
+    """None: the proposal does not set it."""
+
+
 def config_diff(
     existing: Existing, text: str, language: str, today: Layout | None = None
 ) -> str | None:
     """The lines that differ, old with their place in the user's file, new as they would be written.
 
-    None where the emitted text is not of the config's framework. A size of -1 is what it comes to
-    in `today`.
+    None where there are none, or the emitted text is not of the config's framework.
+    """
+    lines: list[str] = []
+    for edit in config_edits(existing, text, language, today):
+        lines.append(f"@@ line {edit.line} @@" if edit.line is not None else "@@ new @@")
+        lines += [f"-{edit.old}"] if edit.old is not None else []
+        lines += [f"+{edit.new}"] if edit.new is not None else []
+    if not lines:
+        return None
+    return "\n".join([f"--- {Path(existing.file).name}", "+++ proposed", *lines]) + "\n"
+
+
+def config_edits(
+    existing: Existing, text: str, language: str, today: Layout | None = None
+) -> tuple[Edit, ...]:
+    """What an emitted config changes in the user's; nothing where it is not of the same framework.
+
+    A size of -1 is what it comes to in `today`.
     """
     form = _FORMS.get(language)
     if form is None:
-        return None
+        return ()
     proposed = READERS[existing.framework].read(settings_of(text, form))  # type: ignore[arg-type]
-    lines: list[str] = []
+    edits = []
     for role in _roles(existing, proposed):
         old, new = existing.values.get(role), proposed.values.get(role)
         if old == new or (old == "-1" and _size(role, today) == new):
             continue
         if (old is None and new in _IDLE) or (new is None and old in _IDLE):
             continue
-        lines.append(f"@@ line {existing.lines[role]} @@" if old is not None else "@@ new @@")
-        if old is not None:
-            lines.append(f"-{_spelled(existing, role, old)}")
-        if new is not None:
-            lines.append(f"+{_spelled(proposed, role, new)}")
-    if not lines:
-        return None
-    return "\n".join([f"--- {Path(existing.file).name}", "+++ proposed", *lines]) + "\n"
+        edits.append(
+            Edit(
+                role,
+                existing.lines[role] if old is not None else None,
+                _spelled(existing, role, old) if old is not None else None,
+                _spelled(proposed, role, new) if new is not None else None,
+            )
+        )
+    return tuple(edits)
 
 
 def _roles(existing: Existing, proposed: Existing) -> list[str]:
