@@ -119,14 +119,18 @@ def _compiled(reviews: tuple[Review, ...], board: Board, state: State) -> tuple[
     """What passed, compiled where that was asked for and the compiler is there."""
     if not _compiles(state):
         return reviews
-    from prompts_agent.agents.critic.compiler import compiled, today_text
+    from prompts_agent.agents.critic.compiler import compiled, today_schedule_text, today_text
 
     estimated = [draft.candidate.predicted.hbm_bytes for draft in board.drafts]
     whole = state["request"].verify == "full"
     answered = compiled(reviews, _workload(state), estimated, whole=whole)
     profile = state["profile"]
-    today = today_text(_workload(state), profile.hbm_peak_bytes if profile is not None else None)
-    return answered if today is None else tuple(with_check(one, today) for one in answered)
+    peak = profile.hbm_peak_bytes if profile is not None else None
+    said = [today_text(_workload(state), peak)]
+    said += [today_schedule_text(_workload(state), profile)] if whole else []
+    for text in filter(None, said):
+        answered = tuple(with_check(one, text) for one in answered)
+    return answered
 
 
 def _compiles(state: State) -> bool:

@@ -39,7 +39,12 @@ def read_schedule(request: Request, directory: Path, key: str | None) -> dict[st
     transfers = LayoutTransfers(request.layout, topology, constants)
     try:
         schedule = schedule_of(
-            data, find_chip(topology.chip), transfers, constants, generated=generated
+            data,
+            find_chip(topology.chip),
+            transfers,
+            constants,
+            generated=generated,
+            meant=(request.layout, request.workload),
         )
     except PromptsError as error:
         return {"notes": (f"The scheduled program could not be read: {error.rule}.",)}

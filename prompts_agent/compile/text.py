@@ -27,6 +27,8 @@ def as_text(name: str, layout: Layout, fit: CompiledFit, gaps: Sequence[Gap] = (
     lines += _paragraph("What would make it fit", fit.advice)
     if fit.schedule is not None:
         lines += ["", *schedule_lines(fit.schedule)]
+        told = tuple(surprise.text for surprise in fit.schedule.surprises)
+        lines += _paragraph("Not as the layout meant it", told)
     lines += _paragraph("Beside the estimate", tuple(gap.sentence() for gap in gaps))
     if fit.program and fit.toolchain:
         lines += ["", f"  Compiled: {fit.program}", f"  By {_by(fit)}"]

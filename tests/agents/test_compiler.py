@@ -16,8 +16,10 @@ from prompts_agent.agents.planner.case import Case
 from prompts_agent.agents.report import Verdict
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.compile.outcome import CompiledFit, Outcome
+from prompts_agent.compile.schedule.records import CompiledCollective, Schedule
 from prompts_agent.layout.layout import Layout, Remat
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.trace.profile import CollectiveKind, CollectiveUse, Profile, StepTimes
 from prompts_agent.workload.workload import Workload
 from prompts_agent.workload.yaml import load_workload
 
@@ -180,3 +182,41 @@ def test_today_s_layout_checks_the_compiler(monkeypatch: pytest.MonkeyPatch, job
         "for today's layout the same compile needs 9.00 GB, and its run took 10.0 GB (-10%)"
     )
     assert compiler.today_text(job, None) is None
+
+
+def test_today_s_schedule_beside_the_trace(monkeypatch: pytest.MonkeyPatch, job: Workload) -> None:
+    def use(kind: str, exposed_s: float) -> CompiledCollective:
+        return CompiledCollective(
+            kind=kind, axis="fsdp", group_size=16, count=1, bytes=1, total_s=1.0,
+            exposed_s=exposed_s,
+        )  # fmt: skip
+
+    schedule = Schedule(
+        clock="", step_time_s=1.8, by_cycles_s=1.8, by_roofline_s=1.5, compute_s=1.5,
+        exposed_collectives_s=0.3, exposed_host_s=0.0, exposed_memory_s=0.0, matmul_flops=1.0,
+        collectives=(use("all-gather", 0.1), use("all-reduce", 0.2)), loops=(), generated=True,
+    )  # fmt: skip
+    assert job.baseline is not None
+    stand_in(monkeypatch, {job.baseline: answer(9 * GB, schedule=schedule)})
+    seen = Profile.model_construct(
+        structure_only=False,
+        step=StepTimes(
+            median_s=2.0, min_s=2.0, max_s=2.0, count=3, program="jit_step", derived_from=""
+        ),
+        collectives=(
+            CollectiveUse(
+                kind=CollectiveKind.ALL_GATHER,
+                axis="fsdp",
+                group_size=16,
+                count=1.0,
+                bytes=1,
+                total_s=0.3,
+                exposed_s=0.25,
+            ),
+        ),
+    )
+    assert compiler.today_schedule_text(job, seen) == (
+        "for today's layout the compiled step takes 1.80 s, and its run took 2.00 s (-10%); "
+        "exposed collectives, compiled to measured: fsdp 300 ms to 250 ms"
+    )
+    assert compiler.today_schedule_text(job, None) is None

@@ -12,10 +12,14 @@ from prompts_agent.compile.outcome import CompiledFit, Outcome
 from prompts_agent.compile.request import Until
 from prompts_agent.compile.toolchain import find_toolchain, how_to_get
 from prompts_agent.hardware.catalog import find_chip
-from prompts_agent.units import format_bytes
+from prompts_agent.trace.profile import Profile
+from prompts_agent.units import format_bytes, format_seconds
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["LARGE_GAP", "compiled", "missing_compiler", "today_text"]
+__all__ = ["LARGE_GAP", "compiled", "missing_compiler", "today_schedule_text", "today_text"]
+
+_SMALL_SHARE = 0.02
+"""Of a step: less exposed time is not compared with the trace's."""
 
 
 def missing_compiler(workload: Workload) -> str | None:
@@ -77,7 +81,8 @@ def _judged(review: Review, fit: CompiledFit, estimated_bytes: int, workload: Wo
     )
     # The first gap is of memory, which `_text` has.
     apart = [gap.sentence() for gap in gaps(fit, review.layout, workload)[1:]]
-    checks = (*verdict.checks, _text(need, marginal=fit.marginal), *apart)
+    told = [surprise.text for surprise in fit.schedule.surprises] if fit.schedule else []
+    checks = (*verdict.checks, _text(need, marginal=fit.marginal), *apart, *told)
     return review.model_copy(
         update={
             "verdict": verdict.model_copy(
@@ -118,4 +123,39 @@ def today_text(workload: Workload, hbm_peak_bytes: int | None) -> str | None:
         f"for today's layout the same compile needs {format_bytes(fit.hbm_need_bytes)}, and its "
         f"run took {format_bytes(hbm_peak_bytes)} "
         f"({fit.hbm_need_bytes / hbm_peak_bytes - 1.0:+.0%})"
+    )
+
+
+def today_schedule_text(workload: Workload, profile: Profile | None) -> str | None:
+    """How far the compiled schedule of today's layout is from the trace: the step, and exposed
+    collectives by axis; a sentence.
+
+    None without a trace of real times, where today's layout is not known, or where it cannot be
+    compiled to its end.
+    """
+    if profile is None or profile.structure_only or workload.baseline is None:
+        return None
+    if profile.step_time_s is None:
+        return None
+    (fit,) = fit_many([(workload.baseline, workload)], until=Until.END)
+    if fit.schedule is None:
+        return None
+    measured: dict[str, float] = {}
+    for use in profile.collectives:
+        axis = use.axis or "unknown"
+        measured[axis] = measured.get(axis, 0.0) + (use.exposed_s or 0.0)
+    compiled_s = fit.schedule.exposed_by_axis()
+    least = _SMALL_SHARE * profile.step_time_s
+    axes = sorted({*measured, *compiled_s})
+    apart = [
+        f"{axis} {format_seconds(compiled_s.get(axis, 0.0))} to "
+        f"{format_seconds(measured.get(axis, 0.0))}"
+        for axis in axes
+        if max(compiled_s.get(axis, 0.0), measured.get(axis, 0.0)) >= least
+    ]
+    exposed = f"; exposed collectives, compiled to measured: {', '.join(apart)}" if apart else ""
+    step_s, took_s = fit.schedule.step_time_s, profile.step_time_s
+    return (
+        f"for today's layout the compiled step takes {format_seconds(step_s)}, and its run took "
+        f"{format_seconds(took_s)} ({step_s / took_s - 1.0:+.0%}){exposed}"
     )

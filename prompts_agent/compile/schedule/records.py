@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from prompts_agent.record import Record
 
-__all__ = ["CompiledCollective", "Loop", "Schedule"]
+__all__ = ["CompiledCollective", "Loop", "Schedule", "Surprise"]
 
 
 class CompiledCollective(Record):
@@ -35,6 +35,18 @@ class Loop(Record):
     seconds: float
 
 
+class Surprise(Record):
+    """Something in the compiled program that the layout did not mean. `text` is a sentence or two;
+    `seconds` of a step are at stake, 0 where it costs memory alone; `bytes` as the text says.
+    """
+
+    kind: str
+    axis: str | None
+    bytes: int
+    seconds: float
+    text: str
+
+
 class Schedule(Record):
     """One step of a compiled program on one device, as a clock over its schedule gives it.
 
@@ -56,6 +68,8 @@ class Schedule(Record):
     loops: tuple[Loop, ...]
     generated: bool
     """Code was generated; without, a kernel that does not fit on-chip memory is not found."""
+    surprises: tuple[Surprise, ...] = ()
+    """What is not as the layout meant it, the costliest first; empty where no layout is known."""
     notes: tuple[str, ...] = ()
 
     def exposed_by_axis(self) -> dict[str, float]:

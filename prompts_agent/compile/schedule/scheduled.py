@@ -39,6 +39,14 @@ class Scheduled:
     unknown_loops: tuple[str, ...] = ()
     """Loops whose count is not in the program; they are taken to run once."""
 
+    @property
+    def counted(self) -> bool:
+        """The compiler has counted the cycles of its ops. A few have a count before code
+        generation; they are not a step's time.
+        """
+        fusions = [n for n, i in self.program.instructions.items() if i.opcode == "fusion"]
+        return 2 * sum(name in self.cycles for name in fusions) > len(fusions) > 0
+
     def with_id(self, program_id: int) -> HloProgram:
         """The program under another id."""
         return replace(self.program, program_id=program_id)

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from prompts_agent.compile.schedule.rates import OpCosts, Rates
 from prompts_agent.compile.schedule.records import CompiledCollective, Loop, Schedule
 from prompts_agent.compile.schedule.scheduled import Scheduled, read_scheduled
+from prompts_agent.compile.schedule.surprises import surprises
 from prompts_agent.compile.schedule.timeline import Timeline, Transfer, Way
 from prompts_agent.compile.schedule.transfers import Transfers
 from prompts_agent.compile.schedule.walk import Walk
 from prompts_agent.estimate.calibration import Constants
 from prompts_agent.hardware.chip import Chip
+from prompts_agent.layout.layout import Layout
+from prompts_agent.workload.workload import Workload
 
 __all__ = ["schedule_of", "timeline_of"]
 
@@ -30,18 +33,27 @@ def timeline_of(
 
 
 def schedule_of(
-    data: bytes, chip: Chip, transfers: Transfers, constants: Constants, *, generated: bool
+    data: bytes,
+    chip: Chip,
+    transfers: Transfers,
+    constants: Constants,
+    *,
+    generated: bool,
+    meant: tuple[Layout, Workload] | None = None,
 ) -> Schedule:
-    """Reads a serialized HloProto of a scheduled program. Raises `DamagedTraceError`."""
+    """Reads a serialized HloProto of a scheduled program. Raises `DamagedTraceError`.
+
+    With the layout that was `meant`, what is not as it meant is among the answers.
+    """
     scheduled = read_scheduled(data)
     rooflined = timeline_of(scheduled, chip, transfers, constants, cycles=False)
     counted = None
-    if scheduled.cycles and Rates.of(chip, constants).clock_hz:
+    if scheduled.counted and Rates.of(chip, constants).clock_hz:
         counted = timeline_of(scheduled, chip, transfers, constants, cycles=True)
     shown = counted or rooflined
-    exposed = {way: sum(_exposed(shown, way)) for way in Way}
     costs = OpCosts(scheduled, Rates.of(chip, constants))
-    return Schedule(
+    exposed = {way: sum(_exposed(shown, way)) for way in Way}
+    found = Schedule(
         clock="the compiler's cycle counts" if counted else "a roofline over its ops",
         step_time_s=shown.duration_s,
         by_cycles_s=counted.duration_s if counted else None,
@@ -56,6 +68,10 @@ def schedule_of(
         generated=generated,
         notes=_notes(scheduled),
     )
+    if meant is None:
+        return found
+    told = surprises(scheduled, shown, found, *meant)
+    return found.model_copy(update={"surprises": told})
 
 
 def _exposed(step: Timeline, way: Way) -> Iterator[float]:

@@ -67,7 +67,7 @@ def simulated_trace(
     mesh = mesh_of(layout)
     scheduled = read_scheduled(data)
     transfers = LayoutTransfers(layout, workload.topology, constants)
-    step = timeline_of(scheduled, chip, transfers, constants, cycles=True)
+    step = timeline_of(scheduled, chip, transfers, constants, cycles=scheduled.counted)
     hlo = traced_program(data, mesh, _PROGRAM_ID)
     program = scheduled.with_id(_PROGRAM_ID)
     said = (
