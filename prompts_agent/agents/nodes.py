@@ -144,6 +144,7 @@ def _planned(plain: Report, state: State) -> Report:
             "caveats": (*plain.caveats, *planning.compiler_caveats(state)),
             "rejected": planning.rejected(state),
             "other_objective": narrate.other_objective(state.get("found"), proposed),
+            "separate_pools": planning.separate_pools(state, proposed),
         }
     )
 

@@ -5,6 +5,8 @@ A diagnosis that needs no mesh never loads this file, nor the search and the est
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prompts_agent.agents import narrate
 from prompts_agent.agents.critic.critic import criticise
 from prompts_agent.agents.critic.evidence import Ground
@@ -39,7 +41,15 @@ __all__ = [
     "proposed",
     "rejected",
     "reviewed",
+    "separate_pools",
 ]
+
+
+def separate_pools(state: State, proposals: Sequence[Proposal]) -> str | None:
+    """What separate pools would do beside the proposals; None in training."""
+    from prompts_agent.agents.pools import pools_text
+
+    return pools_text(state["job"].workload, proposals)
 
 
 def first_round(state: State) -> State:

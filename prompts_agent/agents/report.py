@@ -229,6 +229,8 @@ class Report(Record):
     caveats: tuple[str, ...] = ()
     other_objective: str | None = None
     """What would change under the other objective, a sentence."""
+    separate_pools: str | None = None
+    """Serving: what separate pools for prefill and decode would do, a sentence."""
     constants: dict[str, Constant] = Field(default_factory=dict)
     """The calibrated numbers behind the estimates, by name."""
     opinion: Opinion | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from prompts_agent.compile.target import Target
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout, Remat
@@ -19,9 +17,10 @@ def unsupported(workload: Workload, layout: Layout) -> str | None:
     if workload.model.encoder_layers:
         return "The reference program has no encoder; encoder-decoder models are not compiled."
     if layout.mesh.size(Axis.PIPELINE) > 1:
-        reason = _no_stages(workload, layout)
-        if reason is not None:
-            return reason
+        return (
+            "The reference program has no pipeline stages: the framework makes their schedule, "
+            "not the compiler. Compile one stage as a model with fewer layers instead."
+        )
     if layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1:
         return (
             "An expert axis that divides data × fsdp × context × tensor is no axis of a jax mesh. "
@@ -31,24 +30,6 @@ def unsupported(workload: Workload, layout: Layout) -> str | None:
         return (
             f"The layout takes {layout.devices} devices and {workload.topology} has "
             f"{workload.topology.devices}."
-        )
-    return None
-
-
-def _no_stages(workload: Workload, layout: Layout) -> str | None:
-    """Why its layers cannot be cut into equal stages of one program."""
-    model, stages = workload.model, layout.mesh.size(Axis.PIPELINE)
-    if not workload.phase.is_training:
-        return (
-            "The reference program serves without pipeline stages: a server passes requests from "
-            "stage to stage, which is no step of one program."
-        )
-    first = model.moe.dense_layers if model.moe is not None else 0
-    period = math.lcm(model.moe.every if model.moe else 1, model.global_every or 1)
-    if first or model.layers % (period * stages):
-        return (
-            f"{model.layers} layers are not {stages} equal stages of a program that is the same "
-            "for every stage; the framework's own stages may differ."
         )
     return None
 
@@ -112,11 +93,6 @@ def _of_training(workload: Workload, layout: Layout) -> list[str]:
         found.append(
             f"Gradients in {workload.precision.gradients} are taken of a copy of the weights in "
             "that dtype; where your framework casts layer by layer, the copy is not there."
-        )
-    if layout.mesh.size(Axis.PIPELINE) > 1:
-        found.append(
-            "Stages run in rounds of as many microbatches as there are stages, so the memory is "
-            "that of 1F1B and the bubble is not; every stage works out embedding and logits."
         )
     if layout.remat is Remat.MINIMAL:
         found.append(

@@ -53,6 +53,9 @@ class Architecture:
     total_parameters: int
     kv_has_heads: bool
     """False for a latent cache (MLA), which has no heads to cut over tensor."""
+    cached_width: int
+    """Products of one query head with one cached token: with its key, and with its value. Of a
+    latent (absorbed projections) that is the latent and the rotary key, and the latent again."""
 
     @property
     def dense_layer_parameters(self) -> float:
@@ -69,6 +72,10 @@ class Architecture:
         flops = forward_flops_per_token(self.spec, sequence).attention
         width = self.spec.qk_head_dim + self.spec.v_head_dim
         return flops / (2.0 * self.spec.layers * self.spec.heads * width)
+
+    def cached_tokens(self, context: int) -> float:
+        """Tokens of a context that a layer's cache holds on average; windows hold fewer."""
+        return self.kv_elements(context) / (self.kv_elements_per_layer * self.layers)
 
     def kv_elements(self, context: int) -> float:
         """Elements of the cache of one sequence of `context` tokens, all layers; windows count as
@@ -113,4 +120,7 @@ def architecture(spec: ModelSpec) -> Architecture:
         active_parameters=count.matmul,
         total_parameters=count.total,
         kv_has_heads=spec.mla is None,
+        cached_width=spec.qk_head_dim + spec.v_head_dim
+        if spec.mla is None
+        else 2 * spec.mla.kv_lora_rank + spec.mla.qk_rope_head_dim,
     )

@@ -94,6 +94,10 @@ class Constants(Record):
     """Least time of a layer's forward and backward pass in training, however little it computes."""
     layer_latency_s: float = Field(ge=0)
     """Time of a layer's small kernels that does not shrink with the batch, in serving."""
+    latent_latency_s: float = Field(ge=0)
+    """What a layer with a latent cache (MLA) takes besides: its projections are many small ones."""
+    exchange_latency_s: float = Field(ge=0)
+    """Time of a small exchange of tokens with experts, there and back, beyond the bytes."""
     serving_matmul_efficiency: float = Field(gt=0, le=1)
     """Share of peak FLOP/s of a large matmul in serving's kernels."""
     serving_hbm_efficiency: float = Field(gt=0, le=1)

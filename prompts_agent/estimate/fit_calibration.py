@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from prompts_agent.estimate.calibration import Calibration, Stack, load_calibration
 from prompts_agent.estimate.fit import (
     compiled_residuals,
@@ -19,7 +17,7 @@ from prompts_agent.estimate.fit import (
     residuals_of,
     step_cases,
 )
-from prompts_agent.estimate.fit_points import points_of, residuals
+from prompts_agent.estimate.fit_points import points_of
 from prompts_agent.estimate.fit_preference import (
     Agreement,
     Choice,
@@ -28,7 +26,7 @@ from prompts_agent.estimate.fit_preference import (
     choice_of,
     fit_preferences,
 )
-from prompts_agent.estimate.fit_serving import Served, fit_serving, misses, served
+from prompts_agent.estimate.fit_serving import fit_serving, served
 from prompts_agent.estimate.fit_serving import left_out as serving_left_out
 from prompts_agent.estimate.fit_training import START, Fitted, cross_validated, fit_constants
 from prompts_agent.estimate.stack import stack_of
@@ -118,19 +116,18 @@ def fit_plainly(
     *,
     start: Calibration | None = None,
 ) -> Calibration:
-    """The calibration that `fit` gives, without leaving families out: intervals are those of the
-    fit's own points, too narrow for other jobs.
+    """The constants and preferences that `fit` gives, without leaving families out.
+
+    Intervals stay those of `start`: what shipped constants missed of left-out families is what may
+    be expected of these too, and what a fit misses of its own points is less.
     """
     given = [*workloads, *sweeps]
     points, known = points_of([*given, *_shipped(given)]), start or load_calibration()
-    times = dict(known.step_time)
     for stack in START:
         own = [point for point in points if point.stack == stack]
         if own:
             known = fit_constants(own, known, stack, passes=_PASSES)
-            missed = np.concatenate([residuals(point, known) for point in own])
-            times[_key(stack)] = residuals_of(missed, "fitted on the same points")
-    known = _with_serving(known.model_copy(update={"step_time": times}), served(given, known))
+    known = fit_serving(served(given, known), known)
     return _with_preferences(known, _choices(known, given))
 
 
@@ -178,15 +175,6 @@ def _choices(calibration: Calibration, workloads: list[Workload]) -> dict[Any, l
             choice = choice_of(workload, calibration)
             found[_key(stack_of(workload))] += [] if choice is None else [choice]
     return found
-
-
-def _with_serving(calibration: Calibration, pools: list[Served]) -> Calibration:
-    if not pools:
-        return calibration
-    known = fit_serving(pools, calibration)
-    missed = np.concatenate([misses(pool, known)["tokens_per_s"] for pool in pools])
-    kept = residuals_of(-missed, "fitted on the same pools")
-    return known.model_copy(update={"serving": kept})
 
 
 def _with_preferences(calibration: Calibration, choices: dict[Any, list[Choice]]) -> Calibration:

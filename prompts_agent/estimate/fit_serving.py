@@ -47,6 +47,8 @@ _SHARED = (
     Free("expert_row_touches", 10.0, 0.7),
     Free("reduce_latency_s", 2e-6, 0.7),
     Free("link_efficiency", 0.7, 0.5),
+    Free("latent_latency_s", 2e-5, 0.7),
+    Free("exchange_latency_s", 5e-5, 0.7),
 )
 _OWN = (
     Free("layer_latency_s", 4e-5, 0.7),
@@ -74,7 +76,7 @@ class Served:
 
 
 def served(workloads: Iterable[Workload], start: Calibration) -> list[Served]:
-    """Of every workload of mixed serving on GPUs the rows whose throughput was measured.
+    """Of every workload of mixed serving or decode on GPUs the rows whose throughput was measured.
 
     Loads of one server are many rows that say the same: together they count as the root of their
     number.
@@ -84,7 +86,8 @@ def served(workloads: Iterable[Workload], start: Calibration) -> list[Served]:
         rows = [row for row in _measured(workload) if _counts(row)]
         gpu = find_chip(workload.topology.chip).platform == "gpu"
         stack = stack_of(workload)
-        if workload.phase is not Phase.SERVE or not gpu or not rows or stack is None:
+        served_here = workload.phase in (Phase.SERVE, Phase.DECODE)
+        if not served_here or not gpu or not rows or stack is None:
             continue
         at = setting(LayoutTable.of([row.layout for row in rows]), workload, start)
         columns = {
@@ -110,6 +113,8 @@ def fit_serving(points: Sequence[Served], start: Calibration, *, passes: int = 3
     """`start` with the constants of `_SHARED`, and of `_OWN` for each server that has points,
     fitted; deterministic. The same search as in training.
     """
+    if not points:
+        return start
     stacks = [stack for stack in _SERVERS if any(one.stack == stack for one in points)]
     free = [(None, one) for one in _SHARED] + [(s, one) for s in stacks for one in _OWN]
     place = [scaled(one, one.start) for _, one in free]
@@ -123,7 +128,7 @@ def fit_serving(points: Sequence[Served], start: Calibration, *, passes: int = 3
 
     best = total(place)
     steps = [_STEP * one.width for _, one in free]
-    for _ in range(passes if points else 0):
+    for _ in range(passes):
         for index in range(len(free)):
             place, best, moved = line(total, place, best, index, steps[index])
             steps[index] *= 1.0 if moved else 0.5

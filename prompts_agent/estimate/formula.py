@@ -192,10 +192,10 @@ _SERVING_MEMORY: dict[str, Formula] = {
 _WAITS = Formula(
     "p × L × (2 all-reduces of the step's tokens × embed × bytes over t, each with "
     "reduce_latency_s × log2 t; groups of attention_data reduce inside a group, and gather and "
-    "scatter tokens, or send each to its experts, whichever is less; 2 all-to-alls over an e that "
-    "is a factor of the mesh; the merge over c) + sends between stages",
+    "scatter tokens, or send each to its experts, whichever is less, and exchange_latency_s; 2 "
+    "all-to-alls over an e that is a factor of the mesh; the merge over c) + sends between stages",
     "arXiv 2211.05102, section 3; nothing hides them in a decode step",
-    ("reduce_latency_s", *_LINKS),
+    ("reduce_latency_s", "exchange_latency_s", *_LINKS),
 )
 _ROUTING = Formula(
     "p × L × tokens × k ÷ g × embed × bytes × expert_row_touches ÷ (HBM × serving_hbm_efficiency)",
@@ -207,21 +207,27 @@ _TTFT = Formula("the time of one prompt's prefill", "the sum of its parts")
 _DECODE: dict[str, Formula] = {
     "weights_s": Formula(
         "p × bytes of the layers' weights ÷ t and the output table ÷ (HBM × "
-        "serving_hbm_efficiency), experts ÷ (serving_expert_efficiency × w ÷ (w + "
-        "matmul_half_extent)); of s = expert_spread × E experts s (1 - (1 - k/s)^tokens) are met, "
-        "m = that ÷ e on a rank, m + sqrt(2 m (1 - met/s) ln e) on the busiest",
+        "serving_hbm_efficiency), experts ÷ serving_expert_efficiency; of s = expert_spread × E "
+        "experts s (1 - (1 - k/s)^tokens) are met, m = that ÷ e on a rank, "
+        "m + sqrt(2 m (1 - met/s) ln e) on the busiest",
         "arXiv 2211.05102, section 2; Raab and Steger, 1998, theorem 1",
         (
             "serving_hbm_efficiency",
             "serving_expert_efficiency",
             "expert_spread",
-            "matmul_half_extent",
         ),
     ),
     "kv_s": Formula(
         "the cache of all sequences ÷ (HBM × serving_hbm_efficiency)",
         "arXiv 2211.05102, section 2",
         ("serving_hbm_efficiency",),
+    ),
+    "attention_s": Formula(
+        "what L × 2 b ÷ g × cached tokens × heads ÷ (t ÷ g) × (key + value width) ÷ (peak at 16 "
+        "bits × attention_efficiency) is more than reading the cache; of a latent (MLA) the widths "
+        "are the latent's",
+        "arXiv 2405.04434, section 2.1: absorbed projections",
+        ("attention_efficiency",),
     ),
     "compute_s": Formula(
         "what p × 2 b P_active ÷ (p t) ÷ (peak × serving_matmul_efficiency) is more than reading "
@@ -232,9 +238,10 @@ _DECODE: dict[str, Formula] = {
     "routing_s": _ROUTING,
     "exposed_s": _WAITS,
     "overhead_s": Formula(
-        "p × (L × layer_latency_s + serving_overhead_s) + b × sequence_overhead_s",
+        "p × (L × (layer_latency_s + latent_latency_s where the cache is a latent) + "
+        "serving_overhead_s) + b ÷ g × sequence_overhead_s",
         "the constants' own sources",
-        ("layer_latency_s", "serving_overhead_s", "sequence_overhead_s"),
+        ("layer_latency_s", "latent_latency_s", "serving_overhead_s", "sequence_overhead_s"),
     ),
     "tpot_s": Formula("one decode step", "the sum of its parts"),
     "ttft_s": _TTFT,
@@ -260,8 +267,9 @@ _SERVE: dict[str, Formula] = _DECODE | {
 
 _PREFILL: dict[str, Formula] = {
     "compute_s": Formula(
-        "2 T P_active ÷ t ÷ (peak × efficiency), experts ÷ serving_grouped_efficiency, never less "
-        "than reading the weights; efficiency as in training, with serving_matmul_efficiency",
+        "2 T P_active ÷ t ÷ (peak × efficiency), experts ÷ (serving_grouped_efficiency × w ÷ (w + "
+        "matmul_half_extent)), never less than reading the weights; efficiency as in training, "
+        "with serving_matmul_efficiency",
         "arXiv 2001.08361, section 2.1; arXiv 2211.05102, section 2",
         (
             "serving_matmul_efficiency",
@@ -278,9 +286,9 @@ _PREFILL: dict[str, Formula] = {
     "routing_s": _ROUTING,
     "exposed_s": _WAITS,
     "overhead_s": Formula(
-        "L × layer_latency_s + serving_overhead_s",
+        "L × (layer_latency_s + latent_latency_s where the cache is a latent) + serving_overhead_s",
         "the constants' own sources",
-        ("layer_latency_s", "serving_overhead_s"),
+        ("layer_latency_s", "latent_latency_s", "serving_overhead_s"),
     ),
     "ttft_s": _TTFT,
     "tpot_s": Formula("a decode step after it", "arXiv 2211.05102, section 2"),

@@ -34,19 +34,19 @@ def serving_times(at: Setting, kv_cache_bytes: FloatColumn) -> dict[str, FloatCo
     step = decode_step(at, sequences, kv_cache_bytes)
     decode = np.sum(list(step.values()), axis=0)
     prompt = float(workload.traffic.input_tokens if workload.traffic else workload.sequence)
+    if workload.phase is Phase.SERVE:
+        return _mixed(at, sequences, step, prompt)
     prompt_step = prefill_step(at, prompt)
     prefill = np.sum(list(prompt_step.values()), axis=0)
     if workload.phase is Phase.PREFILL:
         rate = replicas * stages * prompt / prefill
         return {"ttft_s": prefill, "tpot_s": decode, "tokens_per_s": rate, **prompt_step}
-    if workload.phase is Phase.DECODE:
-        rate = replicas * sequences / decode
-        return {"ttft_s": prefill, "tpot_s": decode, "tokens_per_s": rate, **step}
-    return _mixed(at, sequences, step, prefill)
+    rate = replicas * sequences / decode
+    return {"ttft_s": prefill, "tpot_s": decode, "tokens_per_s": rate, **step}
 
 
 def _mixed(
-    at: Setting, sequences: FloatColumn, step: dict[str, FloatColumn], prefill: FloatColumn
+    at: Setting, sequences: FloatColumn, step: dict[str, FloatColumn], prompt: float
 ) -> dict[str, FloatColumn]:
     """Continuous batching of b sequences a replica (arXiv 2309.06180, section 2.3; Yu et al., OSDI
     2022): while b sequences write `output` tokens each, b prompts are prefilled, so b sequences
@@ -62,6 +62,7 @@ def _mixed(
     decode = np.sum(list(step.values()), axis=0)
     others = np.maximum(sequences - 1.0, 0.0)
     ahead = np.minimum(constants.prompt_queue * sequences**constants.prompt_queue_exponent, others)
+    prefill = np.sum(list(prefill_step(at, prompt, 1.0 + ahead).values()), axis=0)
     each = prefill / np.minimum(at.sizes.pipeline, 1.0 + ahead)
     between = (others - ahead) * each / output
     token = decode + between

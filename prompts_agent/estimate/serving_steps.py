@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from prompts_agent.estimate.collectives import all_gather_s, send_s
 from prompts_agent.estimate.compute import local_efficiency
+from prompts_agent.estimate.memory_serving import cached_tokens
 from prompts_agent.estimate.setting import Setting
 from prompts_agent.estimate.sizes import dtype_bytes
 from prompts_agent.layout.mesh import Axis
@@ -42,34 +43,46 @@ def decode_step(
     """
     z, constants = at.sizes, at.constants
     micro = np.ceil(sequences / z.pipeline)
+    # Every group of attention_data has a scheduler of its own.
+    own = np.ceil(sequences / _groups(at))
     weights = _weights_read_s(at, micro)
     flops = 2.0 * micro * (at.arch.active_parameters / z.pipeline) / z.tensor
     matmul = flops / (at.serving_peak_flops_per_s * constants.serving_matmul_efficiency)
-    launches = z.layers * constants.layer_latency_s + constants.serving_overhead_s
+    launches = z.layers * _layer_latency_s(at) + constants.serving_overhead_s
     hbm = at.chip.hbm_bandwidth_bytes_per_s * constants.serving_hbm_efficiency
     return {
         "weights_s": z.pipeline * weights,
         "kv_s": kv_cache_bytes / hbm,
+        "attention_s": np.maximum(_scores_s(at, own) - kv_cache_bytes / hbm, 0.0),
         "compute_s": z.pipeline * np.maximum(matmul - weights, 0.0),
         "routing_s": z.pipeline * _routing_s(at, micro),
         "exposed_s": z.pipeline * _waits_s(at, micro),
-        "overhead_s": z.pipeline * launches + constants.sequence_overhead_s * sequences,
+        "overhead_s": z.pipeline * launches + constants.sequence_overhead_s * own,
     }
 
 
-def prefill_step(at: Setting, prompt: float) -> dict[str, FloatColumn]:
+def prefill_step(
+    at: Setting, prompt: float, together: FloatColumn | float = np.inf
+) -> dict[str, FloatColumn]:
     """One prompt of `prompt` tokens through one replica: matmuls and causal attention at their
     efficiencies, never faster than the weights are read, and the collectives in every layer.
+
+    Groups of attention_data each attend to another prompt. Where fewer than g come `together`, some
+    groups wait for the others at every layer, and a prompt's attention takes as much longer.
     """
     arch, z, constants = at.arch, at.sizes, at.constants
     tokens = prompt / z.context
     scores = 4.0 * tokens * arch.attended_tokens(int(prompt)) * arch.head_dim * arch.layers
     heads = np.ceil(arch.heads / z.tensor)
-    overhead = arch.layers * constants.layer_latency_s + constants.serving_overhead_s
+    overhead = arch.layers * _layer_latency_s(at) + constants.serving_overhead_s
     read = z.pipeline * _weights_read_s(at, tokens)
+    idle = _groups(at) / np.minimum(_groups(at), together)
     return {
-        "compute_s": np.maximum(_prompt_matmuls_s(at, tokens), read),
-        "attention_s": scores * heads / (at.wide_flops_per_s * constants.attention_efficiency),
+        "compute_s": np.maximum(_prompt_matmuls_s(at, tokens, idle), read),
+        "attention_s": idle
+        * scores
+        * heads
+        / (at.wide_flops_per_s * constants.attention_efficiency),
         "routing_s": z.pipeline * _routing_s(at, tokens),
         "exposed_s": z.pipeline * _waits_s(at, tokens),
         "overhead_s": np.full_like(tokens, overhead),
@@ -81,7 +94,7 @@ def _weights_read_s(at: Setting, tokens: FloatColumn) -> FloatColumn:
     arch, z, constants = at.arch, at.sizes, at.constants
     groups = _groups(at)
     expert = arch.expert_layer_parameters * _busiest_share(at, tokens) / z.expert_tensor
-    expert = expert / (_cut_efficiency(at) * constants.serving_expert_efficiency)
+    expert = expert / constants.serving_expert_efficiency
     dense = arch.attention_layer_parameters * groups + arch.dense_mlp_layer_parameters
     held = z.layers * (dense / z.tensor + expert)
     held = held + arch.vocab * arch.embed / (z.tensor * z.pipeline)
@@ -121,8 +134,10 @@ def _cut_efficiency(at: Setting) -> FloatColumn:
     return np.asarray(width / (width + at.constants.matmul_half_extent))
 
 
-def _prompt_matmuls_s(at: Setting, tokens: FloatColumn) -> FloatColumn:
-    """`2 T P_active ÷ t ÷ (peak × efficiency)`, experts at `grouped_serving_efficiency` of it."""
+def _prompt_matmuls_s(at: Setting, tokens: FloatColumn, idle: FloatColumn) -> FloatColumn:
+    """`2 T P_active ÷ t ÷ (peak × efficiency)`, experts at `serving_grouped_efficiency` of it and
+    attention's projections `idle` times as long.
+    """
     arch, z, constants = at.arch, at.sizes, at.constants
     width = np.maximum(arch.active_mlp_width / z.tensor, 1.0)
     share = local_efficiency(width, tokens, constants)
@@ -133,7 +148,9 @@ def _prompt_matmuls_s(at: Setting, tokens: FloatColumn) -> FloatColumn:
     copies = tokens * _shards(at) * arch.experts_per_token / z.expert
     uneven = np.where(z.expert > 1.0, _busiest(copies, z.expert) / np.maximum(copies, 1.0), 1.0)
     grouped = constants.serving_grouped_efficiency * _cut_efficiency(at)
+    attention = arch.layers * arch.attention_layer_parameters
     weighed = arch.active_parameters - experts + experts * uneven / grouped
+    weighed = weighed + (idle - 1.0) * attention
     return 2.0 * tokens * weighed / (z.tensor * at.serving_peak_flops_per_s * share)
 
 
@@ -172,6 +189,8 @@ def _waits_s(at: Setting, tokens: FloatColumn) -> FloatColumn:
         exchange = 2.0 * all_gather_s(links, (Axis.EXPERT,), moved)
         apart = (z.expert > 1.0) & ~at.table.expert_divides
         layer = layer + np.where(apart, exchange, 0.0)
+        late = at.constants.exchange_latency_s * arch.expert_layer_share
+        mlp = mlp + np.where(groups > 1.0, late, 0.0)
     layer = layer + np.where(z.tensor > 1.0, mlp, 0.0)
     merged = tokens * arch.heads * arch.head_dim * 4.0 / z.tensor
     merge = 2.0 * all_gather_s(links, (Axis.CONTEXT,), merged)
@@ -183,6 +202,22 @@ def _reduce_s(at: Setting, whole_bytes: FloatColumn) -> FloatColumn:
     """An all-reduce over tensor; `reduce_latency_s` comes per doubling of its ranks."""
     latency = at.constants.reduce_latency_s * np.log2(at.sizes.tensor)
     return 2.0 * all_gather_s(at.links, (Axis.TENSOR,), whole_bytes) + latency
+
+
+def _layer_latency_s(at: Setting) -> float:
+    latent = 0.0 if at.arch.kv_has_heads else at.constants.latent_latency_s
+    return at.constants.layer_latency_s + latent
+
+
+def _scores_s(at: Setting, sequences: FloatColumn) -> FloatColumn:
+    """Products with the cache for `sequences` of one group: `2 × S × heads ÷ (t ÷ g) × width`. A
+    latent is read once for all heads, which makes its attention a matter of FLOP.
+    """
+    arch, z = at.arch, at.sizes
+    cached = arch.cached_tokens(int(cached_tokens(at))) / z.context
+    heads = np.ceil(arch.heads * _groups(at) / z.tensor)
+    flops = 2.0 * sequences * cached * heads * arch.cached_width * arch.layers
+    return flops / (at.wide_flops_per_s * at.constants.attention_efficiency)
 
 
 def _groups(at: Setting) -> FloatColumn:

@@ -10,6 +10,7 @@ from prompts_agent.errors import PromptsError
 from prompts_agent.evaluate.sweep import Sweep
 from prompts_agent.evaluate.sweep_build import Tried, sweep_of
 from prompts_agent.evaluate.sweep_table import number, read_rows, whole
+from prompts_agent.evaluate.sweep_workers import SERVERS
 from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.mesh import Axis
@@ -25,11 +26,6 @@ _REMAT = {
     "jax.checkpoint(forward_loss)": Remat.FULL,
     "checkpoint_dots_with_no_batch_dims": Remat.MINIMAL,
     "everything_saveable": Remat.NONE,
-}
-_SERVERS = {
-    "trtllm": Framework.TENSORRT_LLM,
-    "vllm": Framework.VLLM,
-    "sglang": Framework.SGLANG,
 }
 _TPU_SHAPES = {"4": "v6e:2x2", "8": "v6e:2x4"}
 
@@ -118,7 +114,7 @@ def _pool(rows: list[dict[str, str]]) -> Sweep:
         precision=Precision(weights=weights),
         traffic=traffic,
         constraints=Constraints(expert_divides=mixture),
-        framework=_SERVERS.get(first["backend"]),
+        framework=SERVERS.get(first["backend"]),
         source="ai-dynamo/aiconfigurator",
     )
     tried = []

@@ -9,6 +9,7 @@ from prompts_agent.errors import InputError
 from prompts_agent.evaluate.sweep import Sweep
 from prompts_agent.evaluate.sweep_others import pools, tpu_trials
 from prompts_agent.evaluate.sweep_training import amp, bigscience, internevo, nanotron, vtrain
+from prompts_agent.evaluate.sweep_workers import decoding_workers
 
 __all__ = ["LEFT_OUT", "read_sweeps"]
 
@@ -20,6 +21,7 @@ _READERS: dict[str, tuple[str, Callable[[Path], Iterable[Sweep]]]] = {
     "amp_t4_v100": ("training/sweeps/amp_t4_v100.csv", amp),
     "tpu_v6e_autoresearch": ("training/sweeps/tpu_v6e_autoresearch.csv", tpu_trials),
     "fixed_pool_rankings": ("serving/sweeps/fixed_pool_rankings.csv", pools),
+    "aic_silicon_sample": ("serving/sweeps/aic_silicon_sample.csv", decoding_workers),
 }
 
 LEFT_OUT = {

@@ -197,6 +197,10 @@ def _with_serving_knobs(table: LayoutTable, space: Space) -> LayoutTable:
         lambda tensor: [d for d in divisors(tensor) if not allowed or d in allowed],
     )
     wide = _replaced(table.take(rows), attention_data=groups)
+    if space.kv_dtypes:
+        dtypes = [KV_DTYPES.index(name) for name in space.kv_dtypes]
+        rows, dtype = _choices(np.zeros(len(wide), dtype=np.int64), lambda _: dtypes)
+        wide = _replaced(wide.take(rows), kv_dtype=dtype)
     if not space.batch_limits:
         return wide
     share = -(-space.global_batch // wide.batch_shards)

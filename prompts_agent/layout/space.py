@@ -63,7 +63,10 @@ class Space(Record):
     max_gradient_accumulation: int | None = None
     zero_stage: int = 1
     kv_dtype: str = "bf16"
-    """Serving: dtype of the KV cache that every layout of the space has."""
+    """Serving: dtype of the KV cache as it is."""
+    kv_dtypes: tuple[str, ...] = ()
+    """Serving: dtypes that the cache may have; empty: `kv_dtype` alone, because fewer bits change
+    what a model answers."""
 
     @property
     def rank_order(self) -> bool:

@@ -273,6 +273,8 @@ def _search(report: Report) -> str:
         lines.append(f"- sent back in round {rejection.round}: **{mesh}**: {why}")
     if report.other_objective is not None:
         lines.append(f"- {escaped(report.other_objective)}")
+    if report.separate_pools is not None:
+        lines.append(f"- {escaped(report.separate_pools)}")
     return "\n".join(lines)
 
 

@@ -15,6 +15,8 @@ from prompts_agent.workload.workload import Workload
 
 __all__ = ["search_space"]
 
+_SERVERS = (Framework.VLLM, Framework.SGLANG, Framework.TENSORRT_LLM)
+
 
 def search_space(workload: Workload) -> Space:
     """Everything that decides which layouts of this workload are legal.
@@ -40,7 +42,7 @@ def search_space(workload: Workload) -> Space:
         remat=constraints.remat or _remats(workload),
         sequence_parallel=constraints.sequence_parallel or (False, True),
         weights_over_context=constraints.weights_over_context,
-        expert_divides=constraints.expert_divides,
+        expert_divides=_expert_divides(workload),
         expert_whole=workload.framework is Framework.VLLM,
         zero_stage=constraints.zero_stage,
         microbatches=constraints.microbatches,
@@ -48,8 +50,18 @@ def search_space(workload: Workload) -> Space:
         attention_data=constraints.attention_data or _attention_groups(workload),
         batch_limits=_has_limits(workload),
         max_gradient_accumulation=constraints.max_gradient_accumulation,
+        kv_dtypes=constraints.kv_dtypes,
         kv_dtype=kv_dtype if kv_dtype in KV_DTYPES else KV_DTYPES[0],
     )
+
+
+def _expert_divides(workload: Workload) -> bool:
+    """As the workload says. Servers by name, and on GPUs, put experts on the ranks of a replica."""
+    constraints = workload.constraints
+    if "expert_divides" in constraints.model_fields_set or workload.phase.is_training:
+        return constraints.expert_divides
+    on_gpu = find_chip(workload.topology.chip).platform == "gpu"
+    return on_gpu or workload.framework in _SERVERS
 
 
 def _attention_groups(workload: Workload) -> tuple[int, ...]:
@@ -81,7 +93,7 @@ def _cuts_unevenly(workload: Workload) -> bool:
     Such a trainer shows in that its axes are named: experts that divide, or fewer axes than all.
     """
     constraints = workload.constraints
-    own_stages = constraints.expert_divides or set(constraints.axes) != set(Axis)
+    own_stages = _expert_divides(workload) or set(constraints.axes) != set(Axis)
     return find_chip(workload.topology.chip).platform == "gpu" and own_stages
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -100,6 +101,9 @@ class Constraints(Record):
     microbatches: tuple[int, ...] = ()
     virtual_stages: tuple[int, ...] = ()
     attention_data: tuple[int, ...] = ()
+    kv_dtypes: tuple[Literal["bf16", "fp8", "int8"], ...] = ()
+    """Serving: dtypes that the KV cache may have. Empty: that of `precision`, because fewer bits
+    change what a model answers."""
     max_gradient_accumulation: int | None = Field(default=None, ge=1)
 
 

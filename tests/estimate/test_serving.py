@@ -15,10 +15,10 @@ from prompts_agent.estimate.serving import serving_times
 from prompts_agent.estimate.serving_steps import touched_experts
 from prompts_agent.layout.enumerate import enumerate_layouts
 from prompts_agent.layout.mesh import Axis
-from prompts_agent.layout.table import LayoutTable
+from prompts_agent.layout.table import KV_DTYPES, LayoutTable
 from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.search_space import search_space
-from prompts_agent.workload.workload import Phase, Precision, Traffic, Workload
+from prompts_agent.workload.workload import Constraints, Phase, Precision, Traffic, Workload
 
 HBM = 3.35e12
 """Bytes/s of an H100, NVIDIA's data sheet."""
@@ -232,3 +232,14 @@ def test_requests_beyond_a_batch_limit_wait() -> None:
     served = 16 * 256 / found["tokens_per_s"]
     assert found["running_sequences"] == 16
     assert found["ttft_s"] > 3 * served
+
+
+def test_a_narrower_cache_is_tried_where_it_is_allowed() -> None:
+    # llama3-8B on one H100: 16 of 72 GB are weights; the cache holds half as much in fp8.
+    work = mixed(topology="h100:1x1", batch=256, input_tokens=4096)
+    assert set(enumerate_layouts(search_space(work)).table.kv_dtype) == {0}
+    both = work.model_copy(update={"constraints": Constraints(kv_dtypes=("bf16", "fp8"))})
+    rows = enumerate_layouts(search_space(both)).table
+    assert [KV_DTYPES[one] for one in rows.kv_dtype] == ["bf16", "fp8"]
+    running = estimate(rows, both).terms["load.running_sequences"]
+    assert running[1] == pytest.approx(2 * running[0], abs=1)

@@ -9,6 +9,7 @@ import pytest
 
 from prompts_agent.agents.critic import compiler as critic_compiler
 from prompts_agent.compile.outcome import CompiledFit, Outcome
+from prompts_agent.compile.request import Until
 from prompts_agent.compile.toolchain import Toolchain
 from prompts_agent.evaluate import compiled
 from prompts_agent.evaluate.compiled import CompiledCase, compare_compiled, compiled_lines
@@ -26,7 +27,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Layout]:
     """What a compiler was asked that has no room for context axes."""
     seen: list[Layout] = []
 
-    def answers(jobs: Sequence[tuple[Layout, Workload]]) -> list[CompiledFit]:
+    def answers(jobs: Sequence[tuple[Layout, Workload]], *, until: Until) -> list[CompiledFit]:
+        assert until is Until.MEMORY
         return [answer(layout) for layout, _ in jobs]
 
     def answer(layout: Layout) -> CompiledFit:

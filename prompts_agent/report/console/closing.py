@@ -98,6 +98,8 @@ def _go_on(pen: Pen, report: Report) -> RenderableType | None:
     rows: list[Text] = []
     if report.other_objective is not None:
         rows.append(pen.text(report.other_objective))
+    if report.separate_pools is not None:
+        rows.append(pen.text(report.separate_pools))
     if report.proposals:
         ranks = "|".join(str(p.rank) for p in report.proposals)
         rows.append(
