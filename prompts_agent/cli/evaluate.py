@@ -106,7 +106,7 @@ def evaluate(
         calibration=calibration,
         processes=jobs,
     )
-    if llm is not None:
+    if llm is not None or llm_base_url is not None:
         _with_model(request, LlmChoice(model=llm, base_url=llm_base_url), quiet=quiet)
     elif verify == "fit":
         _with_compiler(request, verify_limit, quiet=quiet)
@@ -139,7 +139,7 @@ def _with_compiler(request: Request, limit: int | None, *, quiet: bool) -> None:
 
 def _with_model(request: Request, choice: LlmChoice, *, quiet: bool) -> None:
     from prompts_agent.evaluate.evaluation import workloads_of
-    from prompts_agent.evaluate.with_model import compare, comparison_lines
+    from prompts_agent.evaluate.with_model import compare, comparison_lines, write_comparison
 
     config = configured(choice)
     if config is None:
@@ -147,6 +147,8 @@ def _with_model(request: Request, choice: LlmChoice, *, quiet: bool) -> None:
     with _counter(quiet=quiet) as on_case:
         found = compare(workloads_of(request), config, on_case)
     typer.echo("\n".join(comparison_lines(found)))
+    if request.directory is not None:
+        write_comparison(found, request.directory)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from prompts_agent.agents.graph import run_plan
 from prompts_agent.agents.llm.config import LlmConfig
@@ -12,12 +13,13 @@ from prompts_agent.agents.llm.numbers import numbers_of
 from prompts_agent.agents.llm.session import Session, endpoint_of
 from prompts_agent.agents.report import Report
 from prompts_agent.agents.request import DiagnoseRequest
+from prompts_agent.errors import OutputError
 from prompts_agent.evaluate.rubric import faults
 from prompts_agent.evaluate.score_adopted import place_in
 from prompts_agent.record import Record
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["Case", "Comparison", "compare", "comparison_lines"]
+__all__ = ["Case", "Comparison", "compare", "comparison_lines", "write_comparison"]
 
 
 class Case(Record):
@@ -100,6 +102,18 @@ def _case(workload: Workload, session: Session) -> Case:
 
 def _place(report: Report, workload: Workload) -> int | None:
     return place_in([proposal.layout for proposal in report.proposals], workload)
+
+
+def write_comparison(found: Comparison, directory: Path) -> None:
+    """`with-model.json`, replacing an older one. Raises `OutputError`."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        text = found.model_dump_json(indent=1) + "\n"
+        (directory / "with-model.json").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            str(directory), rule=error.strerror or "cannot be written", cure="Give another -o DIR."
+        ) from error
 
 
 def comparison_lines(found: Comparison) -> list[str]:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from test_agents import Script
 
 from prompts_agent.agents.llm.config import LlmConfig
 from prompts_agent.agents.llm.session import Session
-from prompts_agent.evaluate.with_model import Case, Comparison, compare, comparison_lines
+from prompts_agent.errors import OutputError
+from prompts_agent.evaluate.with_model import (
+    Case,
+    Comparison,
+    compare,
+    comparison_lines,
+    write_comparison,
+)
 from prompts_agent.workload.yaml import load_workload
 
 CASES = Path(__file__).parents[2] / "workloads"
@@ -68,6 +76,16 @@ def test_the_table() -> None:
         "turned away, critic: unknown id: 7",
         "no answer, timeout: 1",
     ]
+
+
+def test_the_file(tmp_path: Path) -> None:
+    found = Comparison(model="m", endpoint="http://127.0.0.1:8080", cases=(case(),))
+    write_comparison(found, tmp_path / "new")
+    text = (tmp_path / "new" / "with-model.json").read_text()
+    assert Comparison.model_validate_json(text) == found
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(OutputError):
+        write_comparison(found, tmp_path / "taken")
 
 
 def test_nothing_to_compare() -> None:

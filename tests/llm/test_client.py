@@ -61,6 +61,26 @@ def test_a_reply_that_was_cut_off_is_a_reply_and_its_tokens_count() -> None:
     assert (budget.input_tokens, budget.output_tokens, budget.calls) == (900, 64, 1)
 
 
+def test_a_model_that_thinks_past_the_limit_is_not_asked_again() -> None:
+    answer = completion("", usage=(900, 1500), finish="length")
+    with scripted_server(lambda _request: answer) as server, pytest.raises(LlmFailure) as failed:
+        ask(server.url, retries=2)
+    assert failed.value.kind == "too long"
+    assert len(server.requests) == 1
+
+
+def test_a_proxy_does_not_stand_between_us_and_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with scripted_server(in_turn(completion("{}"))) as server:
+        reply, _ = ask(server.url, retries=0)
+    assert reply.text == "{}"
+
+
 def test_a_server_without_token_counts_is_estimated() -> None:
     with scripted_server(in_turn(completion("abcdef", usage=None))) as server:
         reply, budget = ask(server.url)

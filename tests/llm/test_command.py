@@ -148,8 +148,11 @@ def test_a_file_that_is_no_record(tmp_path: Path, text: str) -> None:
     assert "Traceback" not in done.output
 
 
-def test_keys_are_nowhere(monkeypatch: pytest.MonkeyPatch, state: Path, tmp_path: Path) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "PROMPTS_LLM_API_KEY"])
+def test_keys_are_nowhere(
+    variable: str, monkeypatch: pytest.MonkeyPatch, state: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(variable, KEY)
     monkeypatch.setenv("PROMPTS_DEBUG", "1")
 
     def answer(request: Body) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import time
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from prompts_agent.agents.llm.budget import Budget, rough_tokens
-from prompts_agent.agents.llm.config import OPENAI_URL, LlmConfig
+from prompts_agent.agents.llm.config import OPENAI_URL, LlmConfig, is_here
 from prompts_agent.agents.llm.failure import LlmFailure
 from prompts_agent.agents.llm.wire import bounded, classified, redacted, retry_after_s, within
 
@@ -186,6 +187,7 @@ class Client:
         reply_tokens = self._budget.admit(prompt)
         limit = self._budget.call_limit_s
         mode = _MODES[self._mode]
+        _load()
         before = self._budget.now()
         try:
             message = within(limit, lambda: self._send(question, reply_tokens, limit))
@@ -203,8 +205,11 @@ class Client:
         input_tokens, output_tokens, counted = _usage(message, prompt, rough_tokens(text))
         self._budget.charge(input_tokens, output_tokens, estimated=not counted)
         self._answered = True
+        cut = _finish_reason(message) == "length"
         if not text.strip():
-            raise LlmFailure("no text", "the reply holds no text")
+            # Whoever thinks for longer than the limit does so again: no second try.
+            why = f"no text came within the limit of {reply_tokens} tokens (reply_tokens)"
+            raise LlmFailure("too long", why) if cut else LlmFailure("no text", "an empty reply")
         return Reply(
             text=text[:_LONGEST_REPLY],
             input_tokens=input_tokens,
@@ -213,7 +218,7 @@ class Client:
             seconds=self._budget.seconds - started,
             attempts=attempt,
             mode=mode,
-            cut=_finish_reason(message) == "length",
+            cut=cut,
         )
 
     def _send(self, question: Question, reply_tokens: int, limit: float) -> Any:
@@ -232,9 +237,11 @@ class Client:
         from langchain_openai import ChatOpenAI
 
         if self._http is None:
-            # No redirects: prompts go to the endpoint that was named, and nowhere else.
+            # No redirects, and no proxy on the way to this machine: prompts go to the endpoint that
+            # was named, and nowhere else.
             self._http = openai.DefaultHttpxClient(
                 follow_redirects=False,
+                trust_env=not is_here(self._config.base_url),
                 event_hooks={"response": [bounded(lambda: self._deadline)]},
             )
         # As `response_format=` it would be parsed there, and a reply that was cut off would come as
@@ -262,6 +269,11 @@ class Client:
         if self._http is not None:
             self._http.close()
             self._http = None
+
+
+def _load() -> None:
+    """Import the client: the seconds that it takes are no waiting for the model."""
+    importlib.import_module("langchain_openai")
 
 
 def _usage(message: Any, prompt: int, reply: int) -> tuple[int, int, bool]:

@@ -20,7 +20,7 @@ from prompts_agent.agents.llm.switch import PREFIX, model_named
 from prompts_agent.errors import SettingError
 from prompts_agent.record import Record
 
-__all__ = ["OPENAI_URL", "PREFIX", "LlmConfig", "LlmFlags", "configure"]
+__all__ = ["OPENAI_URL", "PREFIX", "LlmConfig", "LlmFlags", "configure", "is_here"]
 
 OPENAI_URL = "https://api.openai.com/v1"
 _MODEL = re.compile(r"[\w./:@+\-]{1,200}")
@@ -173,6 +173,15 @@ def _checked_url(url: str) -> str:
             cure="Use https, so that nobody on the way reads prompts and key.",
         )
     return url.rstrip("/")
+
+
+def is_here(url: str) -> bool:
+    """The endpoint is on this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _is_near(host: str) -> bool:
