@@ -24,9 +24,10 @@ pytestmark = pytest.mark.skipif(ABSENT is not None, reason=str(ABSENT))
 ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "examples" / "cpu8-train.xplane.pb.gz"
 JOBS = {
-    "diagnose": ("diagnose", str(TRACE), "--target", "v5e:4x4"),
-    "plan": ("plan", str(ROOT / "workloads" / "example-llama3-8b-v5e.yaml")),
+    "diagnose": ("diagnose", str(TRACE), "--target", "v5e:4x4", "--top", "2"),
+    "plan": ("plan", str(ROOT / "workloads" / "example-llama3-8b-v5e.yaml"), "--top", "1"),
 }
+PROPOSALS = {"diagnose": 2, "plan": 1}  # few, because a prompt takes its time without a GPU
 REPLY_TOKENS = 120
 AGENTS = {
     "diagnose": {"analyst", "retriever", "planner", "critic"},
@@ -58,7 +59,7 @@ def check_run(command: str, server: str, record: Path) -> None:
     report = Report.model_validate_json(asked)
     check_record(command, record, report)
     assert numbers_of(report) == numbers_of(plain)
-    assert [item.rank for item in report.proposals] == [1, 2, 3]
+    assert len(report.proposals) == PROPOSALS[command]
     assert all(item.config is not None and item.reasons for item in report.proposals)
     assert faults(report) == ()
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", markdown_text(report))
