@@ -21,10 +21,10 @@ __all__ = [
     "costs",
     "diverse_top",
     "doublings",
+    "expert_order",
     "fit_class",
     "fit_probability",
     "order",
-    "shares_experts_partly",
     "tie_reason",
 ]
 
@@ -140,7 +140,7 @@ def order(
 ) -> IntColumn:
     """Row indices, best first: what is too large last, then by objective × exp(preference) ÷ the
     probability that the layout fits (what does not fit yields nothing), ties under 1% by
-    `tie_reason`'s rules: experts shared by all ranks of a replica or by none, fewer axes, smaller
+    `tie_reason`'s rules: of servers whole experts on the ranks of a replica, fewer axes, smaller
     tensor, nearer to the baseline, then the plain order of degrees.
     """
     fit = (fit_class(estimates, hbm_bytes) == TOO_LARGE).astype(np.int64)
@@ -159,19 +159,18 @@ def order(
     degrees = np.stack([table.size(axis) for axis in Axis], axis=1)
     axes = (degrees > 1).sum(axis=1)
     keys = [table.microbatch, table.remat, table.sequence_parallel, *degrees.T]
-    partly = _shares_experts_partly(table, estimates)
-    ranked = [doublings(table, baseline), table.size(Axis.TENSOR), axes, partly]
+    experts = _expert_order(table, estimates)
+    ranked = [doublings(table, baseline), table.size(Axis.TENSOR), axes, experts]
     return np.lexsort([*keys, *ranked, group, fit])
 
 
-def _shares_experts_partly(table: LayoutTable, estimates: Estimates) -> NDArray[np.bool_]:
-    """Serving layouts that cut every expert over some ranks of a replica: servers share experts
-    over all ranks or over none, and where the times say nothing, so do we.
-    """
-    if "serving.ttft_s" not in estimates.terms:
-        return np.zeros(len(table), dtype=np.bool_)
-    expert = table.size(Axis.EXPERT)
-    return table.expert_divides & (expert > 1) & (expert < table.size(Axis.TENSOR))
+def _expert_order(table: LayoutTable, estimates: Estimates) -> IntColumn:
+    """`expert_order` of every row, int64[n]; 0 in training and where no layout shares experts."""
+    expert, tensor = table.size(Axis.EXPERT), table.size(Axis.TENSOR)
+    if "serving.ttft_s" not in estimates.terms or np.all(expert == 1):
+        return np.zeros(len(table), dtype=np.int64)
+    cut = np.where(expert == 1, 1, 2)
+    return np.where(table.expert_divides & (expert < tensor), cut, 0)
 
 
 def _tied_groups(bad: FloatColumn) -> IntColumn:
@@ -191,8 +190,9 @@ def tie_reason(
     better: Layout, worse: Layout, baseline: Layout | None = None, *, serving: bool = False
 ) -> str:
     """Why `better` stands before a layout that is estimated within 1% of it."""
-    if serving and shares_experts_partly(better) < shares_experts_partly(worse):
-        return "experts on all ranks or none"
+    shared = max(one.mesh.size(Axis.EXPERT) for one in (better, worse)) > 1
+    if serving and shared and expert_order(better) < expert_order(worse):
+        return "whole experts"
     if len(better.mesh.used()) < len(worse.mesh.used()):
         return "fewer axes"
     if better.mesh.size(Axis.TENSOR) < worse.mesh.size(Axis.TENSOR):
@@ -203,10 +203,14 @@ def tie_reason(
     return "order of degrees"
 
 
-def shares_experts_partly(layout: Layout) -> bool:
-    """The ranks of a serving replica share its experts, and cut each besides."""
-    expert = layout.mesh.size(Axis.EXPERT)
-    return layout.expert_divides and 1 < expert < layout.mesh.size(Axis.TENSOR)
+def expert_order(layout: Layout) -> int:
+    """How usual it is where the times of a server with experts say nothing: 0 whole experts on the
+    ranks of a replica, 1 every expert cut over all of them, 2 shared by some and cut by others.
+    """
+    expert, tensor = layout.mesh.size(Axis.EXPERT), layout.mesh.size(Axis.TENSOR)
+    if not layout.expert_divides or expert >= tensor:
+        return 0
+    return 1 if expert == 1 else 2
 
 
 def diverse_top(

@@ -10,7 +10,7 @@ from prompts_agent.estimate.calibration import load_calibration
 from prompts_agent.estimate.estimator import estimate, rank
 from prompts_agent.estimate.memory import memory_terms
 from prompts_agent.estimate.memory_serving import cache_room, running_sequences
-from prompts_agent.estimate.ranking import beyond_limits
+from prompts_agent.estimate.ranking import beyond_limits, expert_order, tie_reason
 from prompts_agent.estimate.serving import serving_times
 from prompts_agent.estimate.serving_steps import touched_experts
 from prompts_agent.layout.enumerate import enumerate_layouts
@@ -243,3 +243,16 @@ def test_a_narrower_cache_is_tried_where_it_is_allowed() -> None:
     assert [KV_DTYPES[one] for one in rows.kv_dtype] == ["bf16", "fp8"]
     running = estimate(rows, both).terms["load.running_sequences"]
     assert running[1] == pytest.approx(2 * running[0], abs=1)
+
+
+def test_whole_experts_go_first_where_the_times_say_nothing() -> None:
+    work = mixed("qwen3-235b-a22b", batch=64)
+    layouts = [
+        layout(work, {"tensor": 8} | experts, expert_divides=True)
+        for experts in ({}, {"expert": 4}, {"expert": 8})
+    ]
+    assert [expert_order(one) for one in layouts] == [1, 2, 0]
+    reason = tie_reason(layouts[2], layouts[0], serving=True)
+    assert reason == "whole experts"
+    # In training it is one axis more, and says nothing of how experts are held.
+    assert tie_reason(layouts[0], layouts[2]) == "fewer axes"

@@ -8,7 +8,7 @@ from prompts_agent.agents.planner.case import Case, Standing
 from prompts_agent.agents.planner.draft import Candidate
 from prompts_agent.agents.planner.terms import is_part, moved_terms, term_words
 from prompts_agent.agents.report import Reason
-from prompts_agent.estimate.ranking import shares_experts_partly, tie_reason
+from prompts_agent.estimate.ranking import expert_order, tie_reason
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.workload.workload import Objective
@@ -27,7 +27,7 @@ _ADOPTED = "which meshes people adopted weighs in"
 _JUDGED = " Their intervals overlap, and the language model set this order."
 
 _RULES = {
-    "experts on all ranks or none": "experts on all ranks of a replica, or on none, go first",
+    "whole experts": "whole experts on the ranks of a replica go first",
     "fewer axes": "the mesh with fewer axes goes first",
     "smaller tensor degree": "of the tensor axis the lowest degree goes first",
     "less change from the baseline": "the one nearer to today's layout goes first",
@@ -159,14 +159,18 @@ def _tie(better: Candidate, worse: Candidate, case: Case) -> str | None:
     if apart(better, worse, case.objective) > TIE:
         return None
     serving = case.workload is not None and not case.workload.phase.is_training
-    if _key(better.layout, serving) > _key(worse.layout, serving):
+    shared = serving and max(c.layout.mesh.size(Axis.EXPERT) for c in (better, worse)) > 1
+    if _key(better.layout, shared) > _key(worse.layout, shared):
         # The rules would have it the other way: the two are in neighbouring groups of ties.
         return None
     today = case.today.layout if case.today is not None else None
     return _RULES[tie_reason(better.layout, worse.layout, today, serving=serving)]
 
 
-def _key(layout: Layout, serving: bool) -> tuple[bool, int, int]:
-    """The first rules of the ranking."""
-    partly = serving and shares_experts_partly(layout)
-    return partly, len(layout.mesh.used()), layout.mesh.size(Axis.TENSOR)
+def _key(layout: Layout, shared: bool) -> tuple[int, int, int]:
+    """The first rules of the ranking; `shared` where a server's experts are at stake."""
+    return (
+        expert_order(layout) if shared else 0,
+        len(layout.mesh.used()),
+        layout.mesh.size(Axis.TENSOR),
+    )
