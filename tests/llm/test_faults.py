@@ -20,6 +20,7 @@ from prompts_agent.agents.llm.session import Session
 from prompts_agent.agents.report import Report
 from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.emit.registry import with_configs
+from prompts_agent.report.console.page import page_text
 from prompts_agent.report.github import github_text
 from prompts_agent.report.json_text import json_text
 from prompts_agent.report.markdown import markdown_text
@@ -59,6 +60,9 @@ JOBS = {
 }
 HANGING = ("timeout", "drip")
 """These take what time there is, so they get little."""
+FORGED = ("prompt injection", "control characters")
+"""What these say is looked for on the terminal too."""
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202e]")
 STARTS = (0, 1)
 """Harmless calls before the fault."""
 CASES = [(fault, job, start) for fault in FAULTS for job in JOBS for start in STARTS][:320]
@@ -115,7 +119,7 @@ def check_valid(report: Report, plain: Report) -> None:
     assert [proposal.rank for proposal in report.proposals] == [1, 2, 3]
     assert all(proposal.reasons for proposal in report.proposals)
     for shown in (markdown_text(report), github_text(report)):
-        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", shown)
+        assert not CONTROL.search(shown)
         assert "<script" not in shown
         assert "](http" not in shown
         assert "{fact:" not in shown
@@ -143,6 +147,8 @@ def test_the_report_is_as_good_as_without_a_model(
         report = with_configs(run_plan(request(job, tmp_path), session=session), None)
         assert server.calls >= 1 or fault in HANGING
     check_valid(report, plain)
+    if fault in FORGED:
+        assert not CONTROL.search(page_text(report))
     assert report.opinion is not None
     assert KEY not in record.read_text()
     if start == 0 and "429" not in fault:
