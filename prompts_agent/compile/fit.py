@@ -16,7 +16,7 @@ from prompts_agent.compile.advice import advice
 from prompts_agent.compile.child import Ended, run_child
 from prompts_agent.compile.judge import Evidence, judged
 from prompts_agent.compile.outcome import Buffers, CompiledFit, Outcome
-from prompts_agent.compile.program import described, differences, unsupported
+from prompts_agent.compile.program import described, differences, in_stages, unsupported
 from prompts_agent.compile.request import Request, Until, key_of
 from prompts_agent.compile.schedule_reading import read_schedule
 from prompts_agent.compile.target import target_of
@@ -115,7 +115,7 @@ def _prepared(
     if toolchain is None:
         return None, None, known.model_copy(update={"reason": how_to_get(chip)})
     request = Request(
-        workload=workload,
+        workload=in_stages(workload, layout),
         layout=layout,
         target=target,
         compiler=toolchain.compiler,

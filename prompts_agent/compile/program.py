@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from prompts_agent.compile.target import Target
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout, Remat
@@ -9,7 +11,7 @@ from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.spec import ModelSpec
 from prompts_agent.workload.workload import Phase, Workload
 
-__all__ = ["described", "differences", "unsupported"]
+__all__ = ["described", "differences", "in_stages", "unsupported"]
 
 
 def unsupported(workload: Workload, layout: Layout) -> str | None:
@@ -17,10 +19,9 @@ def unsupported(workload: Workload, layout: Layout) -> str | None:
     if workload.model.encoder_layers:
         return "The reference program has no encoder; encoder-decoder models are not compiled."
     if layout.mesh.size(Axis.PIPELINE) > 1:
-        return (
-            "The reference program has no pipeline stages: the framework makes their schedule, "
-            "not the compiler. Compile one stage as a model with fewer layers instead."
-        )
+        reason = _no_stages(workload)
+        if reason is not None:
+            return reason
     if layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1:
         return (
             "An expert axis that divides data × fsdp × context × tensor is no axis of a jax mesh. "
@@ -32,6 +33,35 @@ def unsupported(workload: Workload, layout: Layout) -> str | None:
             f"{workload.topology.devices}."
         )
     return None
+
+
+def _no_stages(workload: Workload) -> str | None:
+    """Why its layers cannot be cut into equal stages of one program."""
+    model = workload.model
+    if not workload.phase.is_training:
+        return (
+            "The reference program serves without pipeline stages: a server passes requests from "
+            "stage to stage, which is no step of one program."
+        )
+    if model.moe is not None and model.moe.dense_layers:
+        return (
+            f"{model.name} begins with dense layers, so its stages are not alike, and one program "
+            "has the same layers on every stage."
+        )
+    return None
+
+
+def in_stages(workload: Workload, layout: Layout) -> Workload:
+    """The job with as many layers as fill every stage like the fullest one.
+
+    61 layers in 8 stages are 8 on the fullest: it needs what a stage of 64 layers needs.
+    """
+    stages, model = layout.mesh.size(Axis.PIPELINE), workload.model
+    if stages == 1:
+        return workload
+    period = math.lcm(model.moe.every if model.moe else 1, model.global_every or 1)
+    layers = -(-model.layers // (period * stages)) * period * stages
+    return workload.model_copy(update={"model": model.model_copy(update={"layers": layers})})
 
 
 def described(workload: Workload, layout: Layout, target: Target) -> str:
@@ -94,6 +124,18 @@ def _of_training(workload: Workload, layout: Layout) -> list[str]:
             f"Gradients in {workload.precision.gradients} are taken of a copy of the weights in "
             "that dtype; where your framework casts layer by layer, the copy is not there."
         )
+    if layout.mesh.size(Axis.PIPELINE) > 1:
+        found.append(
+            "Stages run in rounds of as many microbatches as there are stages, so the memory is "
+            "that of 1F1B and the bubble is not; every stage has the embedding and a part of the "
+            "logits."
+        )
+        padded = in_stages(workload, layout).model.layers
+        if padded != workload.model.layers:
+            found.append(
+                f"{workload.model.layers} layers fill {layout.mesh.size(Axis.PIPELINE)} stages "
+                f"unequally; every stage is compiled like the fullest, {padded} layers in all."
+            )
     if layout.remat is Remat.MINIMAL:
         found.append(
             "Remat minimal keeps q, k, v, attention's output, its projection and the mlp's inputs."

@@ -14,7 +14,10 @@ from prompts_agent.compile import fit as fit_module
 from prompts_agent.compile.child import Ended, Run
 from prompts_agent.compile.fit import fit, fit_many
 from prompts_agent.compile.outcome import CompiledFit, Outcome
+from prompts_agent.compile.program import differences, in_stages
 from prompts_agent.compile.toolchain import TESTED, Toolchain
+from prompts_agent.model.catalog import find_model
+from prompts_agent.model.spec import MoeDims
 
 GIB = 2**30
 DUMP = "module_0000.jit_step.cl_1.after_optimizations"
@@ -185,9 +188,14 @@ def test_what_the_reference_cannot_express_is_not_compiled(
     played: Callable[[Script], list[Path]],
 ) -> None:
     calls = played(_assigned)
-    pipeline = fit(layout(pipeline=4, fsdp=4), llama())
-    assert pipeline.outcome is Outcome.NOT_BUILT
-    assert "no pipeline stages" in pipeline.reason
+    dense_first = find_model("llama2-7b").model_copy(
+        update={"moe": MoeDims(experts=8, experts_per_token=2, mlp=1024, dense_layers=1)}
+    )
+    unlike = fit(layout(pipeline=16), llama(model=dense_first))
+    assert unlike.outcome is Outcome.NOT_BUILT
+    assert "stages are not alike" in unlike.reason
+    serving = fit(layout(pipeline=4, tensor=4), llama(phase="decode"))
+    assert "without pipeline stages" in serving.reason
     wrong = fit(layout(fsdp=8), llama())
     assert "8 devices and v5e:4x4 has 16" in wrong.reason
     assert calls == []
@@ -201,9 +209,17 @@ def test_without_the_compiler_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
     assert fit(layout(fsdp=8), llama(topology="mi300x:8")).outcome is Outcome.NO_COMPILER
 
 
+def test_every_stage_is_compiled_like_the_fullest() -> None:
+    # 40 layers in 16 stages: 3 on the fullest, 48 in all.
+    job, cut = llama(model=find_model("llama2-13b")), layout(pipeline=16)
+    assert in_stages(job, cut).model.layers == 48
+    assert any("48 layers in all" in text for text in differences(job, cut))
+    assert in_stages(job, layout(fsdp=16)) == job
+
+
 def test_many_keep_their_order(played: Callable[[Script], list[Path]]) -> None:
     played(_assigned)
-    jobs = [(layout(fsdp=16), llama()), (layout(pipeline=2, fsdp=8), llama())]
+    jobs = [(layout(fsdp=16), llama()), (layout(fsdp=8), llama())]
     found = fit_many(jobs, workers=2)
     assert [one.outcome for one in found] == [Outcome.FITS, Outcome.NOT_BUILT]
 

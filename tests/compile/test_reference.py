@@ -51,6 +51,8 @@ TRAINING: dict[str, list[Layout]] = {
         layout(data=8, zero_stage=0, remat="none"),
         layout(data=4, fsdp=2, zero_stage=1),
         layout(fsdp=4, gradient_accumulation=2),
+        layout(pipeline=2, fsdp=2, tensor=2, gradient_accumulation=4),
+        layout(pipeline=2, data=4, gradient_accumulation=2, remat="full"),
     ],
     "moe": [layout(expert=4, fsdp=2), layout(fsdp=2, expert=2, tensor=2, microbatch=2)],
     "latent": [layout(fsdp=2, tensor=4, microbatch=4)],

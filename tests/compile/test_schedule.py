@@ -10,8 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from compile_build import tiny
 
 from prompts_agent.compile.final_program import load_program, store_program
+from prompts_agent.compile.schedule.clock_ratio import clock_ratio
 from prompts_agent.compile.schedule.records import Schedule
 from prompts_agent.compile.schedule.scheduled import read_scheduled
 from prompts_agent.compile.schedule.summary import schedule_of
@@ -173,6 +175,21 @@ def test_somebody_elses_mesh_is_taken_to_be_one_ring() -> None:
     # Both ways round a ring: half of what the line takes.
     line = {use.kind: use for use in schedule("tpu").collectives}
     assert uses["all-reduce"].total_s == pytest.approx(line["all-reduce"].total_s / 2)
+
+
+def test_what_public_runs_took_over_the_clock() -> None:
+    # compile/data/clock.yaml: 0.997 for v5e; none for GPUs, and none for serving.
+    topology = parse_topology("v5e:2x4")
+    transfers = LayoutTransfers(LAYOUT, topology, constants("tpu"))
+    for job, ratio in ((tiny(), 0.997), (tiny("decode"), None)):
+        found = schedule_of(
+            program("tpu"), find_chip("v5e"), transfers, constants("tpu"), generated=True,
+            meant=(LAYOUT, job),
+        )  # fmt: skip
+        expected = None if ratio is None else pytest.approx(ratio * found.by_roofline_s)
+        assert found.expected_s == expected
+    assert schedule("gpu").expected_s is None
+    assert clock_ratio("h100") is None
 
 
 def test_programs_are_kept_and_a_damaged_one_is_none(tmp_path: Path) -> None:

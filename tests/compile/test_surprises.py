@@ -56,7 +56,7 @@ def test_gradients_that_are_reduced_whole() -> None:
 def test_a_reduce_scatter_and_small_sums_are_as_they_were_meant() -> None:
     cut = layout(fsdp=16)
     assert not found(cut, collective("reduce-scatter", "fsdp", 13.5 * GB))
-    # Norms and the loss: less than a tenth of the gradients of 6.7e9 weights in two bytes.
+    # Norms, a table: less than a quarter of the gradients of 6.7e9 weights in two bytes.
     assert not found(cut, collective("all-reduce", "fsdp", 0.1 * GB))
     # Copies of the weights are meant to be all-reduced.
     assert not found(layout(data=16), collective("all-reduce", "data", 13.5 * GB))

@@ -20,11 +20,11 @@ from prompts_agent.compile.reference.block import (
 from prompts_agent.compile.reference.experts import CAPACITY_FACTOR, mixture
 from prompts_agent.compile.reference.frame import Frame
 from prompts_agent.compile.reference.remat import rematted
-from prompts_agent.compile.reference.stacks import LayerKind, stacks
+from prompts_agent.compile.reference.stacks import LayerKind, Stack, stacks
 from prompts_agent.compile.reference.untyped import named
 from prompts_agent.layout.layout import Remat
 
-__all__ = ["Attend", "embedded", "feed_forward", "forward", "layer_of", "logits"]
+__all__ = ["Attend", "embedded", "feed_forward", "forward", "layer_of", "layer_scan", "logits"]
 
 Attend = Callable[[Tree, jax.Array], jax.Array]
 """(attention weights, normed x [b, s, embed]) → attention's output [b, s, embed]."""
@@ -35,6 +35,15 @@ def forward(frame: Frame, params: Tree, tokens: jax.Array, remat: Remat) -> jax.
     batch, sequence = tokens.shape
     positions = jnp.broadcast_to(jnp.arange(sequence)[None], (batch, sequence))
     x = embedded(frame, params, tokens, positions)
+    for stack, weight in zip(stacks(frame.workload.model), params["layers"], strict=True):
+        x = layer_scan(frame, stack, positions, remat)(x, weight)
+    return normed(frame.workload.model, params["norm"], x)
+
+
+def layer_scan(
+    frame: Frame, stack: Stack, positions: jax.Array, remat: Remat
+) -> Callable[[jax.Array, Any], jax.Array]:
+    """(x [b, s, embed], weights stacked over periods) → x after all of them."""
 
     def layer(weight: Tree, x: jax.Array, kind: LayerKind) -> jax.Array:
         def attend(weight: Tree, x: jax.Array) -> jax.Array:
@@ -43,18 +52,18 @@ def forward(frame: Frame, params: Tree, tokens: jax.Array, remat: Remat) -> jax.
 
         return layer_of(frame, weight, x, attend, factor=CAPACITY_FACTOR)
 
-    for stack, weight in zip(stacks(frame.workload.model), params["layers"], strict=True):
-        layers = [rematted(_bound(layer, kind), remat) for kind in stack.kinds]
+    layers = [rematted(_bound(layer, kind), remat) for kind in stack.kinds]
 
-        def period(
-            x: jax.Array, weight: Any, layers: list[Callable[..., Any]] = layers
-        ) -> tuple[jax.Array, None]:
-            for one, own in zip(layers, weight, strict=True):
-                x = one(own, x)
-            return x, None
+    def period(x: jax.Array, weight: Any) -> tuple[jax.Array, None]:
+        for one, own in zip(layers, weight, strict=True):
+            x = one(own, x)
+        return x, None
 
-        x, _ = lax.scan(period, x, weight)
-    return normed(frame.workload.model, params["norm"], x)
+    def run(x: jax.Array, weight: Any) -> jax.Array:
+        found: jax.Array = lax.scan(period, x, weight)[0]
+        return found
+
+    return run
 
 
 def _bound(layer: Callable[..., jax.Array], kind: LayerKind) -> Callable[..., jax.Array]:

@@ -31,6 +31,24 @@ def axis_sizes(layout: Layout) -> dict[str, int]:
     return {name: used.get(name, 1) for name in AXES}
 
 
+def _table_over_stages(specs: dict[str, Spec]) -> dict[str, Spec]:
+    """The output table cut over the stages too.
+
+    The first stage of a framework's pipeline holds the embedding and the last one the output table,
+    so the fullest has one of them; here every stage has the embedding, and its part of the other.
+    """
+    (embed, vocab), (batch, sequence, wide) = specs["logits"], specs["activations.logits"]
+    return {
+        "logits": (embed, _with_stages(vocab)),
+        "activations.logits": (batch, sequence, _with_stages(wide)),
+    }
+
+
+def _with_stages(entry: Entry) -> Entry:
+    names = () if entry is None else (entry,) if isinstance(entry, str) else entry
+    return (Axis.PIPELINE.value, *names)
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A mesh, the specs over it, and the job whose program is built."""
@@ -51,6 +69,8 @@ class Frame:
         """Raises `LayoutError` where the layout has no partition specs."""
         training = workload.phase.is_training
         specs = partition_specs(layout, workload.model, training=training)
+        if layout.mesh.size(Axis.PIPELINE) > 1:
+            specs = specs | _table_over_stages(specs)
         return cls(mesh, layout, workload, specs, kernel, one_hot)
 
     @property

@@ -23,7 +23,8 @@ def shapes_of(frame: Frame, step: Step) -> Shapes:
     """What `breakdown` needs to know of the program."""
     layout, workload = frame.layout, frame.workload
     training = workload.phase.is_training
-    tree = weights(workload.model, frame.specs)
+    over = "pipeline" if training and frame.size("pipeline") > 1 else None
+    tree = weights(workload.model, frame.specs, over)
     leaves: list[Weight] = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Weight))
     sharded = [_shard(frame, weight.shape, weight.spec) for weight in leaves]
     sharded += [_shard(frame, weight.shape, frame.zero_spec(weight)) for weight in leaves]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from prompts_agent.compile.reference.dtypes import dtype
 from prompts_agent.compile.reference.forward import forward, logits
 from prompts_agent.compile.reference.frame import Frame
 from prompts_agent.compile.reference.optimizer import updated
+from prompts_agent.compile.reference.pipeline import pipelined
 from prompts_agent.compile.reference.step import Step
 from prompts_agent.compile.reference.weights import Weight, weights
 from prompts_agent.layout.specs import Spec
@@ -25,7 +27,7 @@ def train_step(frame: Frame) -> Step:
     The batch is [accumulation, sequences, tokens + 1]; a scan over its first dim adds gradients up.
     """
     layout, precision = frame.layout, frame.workload.precision
-    tree = weights(frame.workload.model, frame.specs)
+    tree = weights(frame.workload.model, frame.specs, _stages_axis(frame))
     state = {
         "params": _abstract(frame, tree, precision.weights),
         "optimizer": tuple(
@@ -54,6 +56,10 @@ def train_step(frame: Frame) -> Step:
         donated=(0,),
         out_shardings=(jax.tree.map(lambda a: a.sharding, state), None),
     )
+
+
+def _stages_axis(frame: Frame) -> str | None:
+    return "pipeline" if frame.size("pipeline") > 1 else None
 
 
 def _abstract(frame: Frame, tree: Any, kind: str) -> Any:
@@ -92,6 +98,13 @@ def _gradients(frame: Frame, tree: Any, params: Any, batch: Any) -> tuple[Any, j
     copy = _working_copy(frame, tree, params)
     value = jax.value_and_grad(lambda params, part: _loss(frame, params, part))
     count = batch["tokens"].shape[0]
+    if _stages_axis(frame):
+        # Rounds of as many microbatches as stages; what does not fill one goes in one round.
+        size = math.gcd(count, frame.size("pipeline"))
+        size = size if size > 1 else count
+        value = jax.value_and_grad(lambda params, part: _round_loss(frame, params, part))
+        count //= size
+        batch = jax.tree.map(lambda x: x.reshape(count, size, *x.shape[1:]), batch)
     if count == 1:
         loss, found = value(copy, jax.tree.map(lambda x: x[0], batch))
         return _cut(frame, tree, found), loss
@@ -115,12 +128,30 @@ def _cut(frame: Frame, tree: Any, gradients: Any) -> Any:
 
 
 def _loss(frame: Frame, params: Any, batch: Any) -> jax.Array:
-    """Mean cross entropy, in fp32 over logits in the compute dtype."""
+    """Mean cross entropy of one microbatch."""
     x = forward(frame, params, batch["tokens"], frame.layout.remat)
+    return _entropy(frame, params, x, batch["labels"])
+
+
+def _round_loss(frame: Frame, params: Any, batch: Any) -> jax.Array:
+    """Of a pipeline's round; logits of one microbatch at a time, as its last stage has them."""
+    found = pipelined(frame, params, batch["tokens"], frame.layout.remat)
+    one = jax.checkpoint(lambda x, labels: _entropy(frame, params, x, labels), prevent_cse=False)
+
+    def add(total: jax.Array, part: Any) -> tuple[jax.Array, None]:
+        return total + one(*part), None
+
+    total, _ = lax.scan(add, jnp.float32(0), (found, batch["labels"]))
+    mean: jax.Array = total / found.shape[0]
+    return mean
+
+
+def _entropy(frame: Frame, params: Any, x: jax.Array, labels: jax.Array) -> jax.Array:
+    """Mean cross entropy, in fp32 over logits in the compute dtype."""
     wide = logits(frame, params, x).astype(jnp.float32)
     total = jax.nn.logsumexp(wide, axis=-1)
     if frame.one_hot_lookup:
-        picked = jnp.sum(wide * jax.nn.one_hot(batch["labels"], wide.shape[-1]), axis=-1)
+        picked = jnp.sum(wide * jax.nn.one_hot(labels, wide.shape[-1]), axis=-1)
     else:
-        picked = jnp.take_along_axis(wide, batch["labels"][..., None], axis=-1)[..., 0]
+        picked = jnp.take_along_axis(wide, labels[..., None], axis=-1)[..., 0]
     return jnp.mean(total - picked)

@@ -36,13 +36,16 @@ WeightTree = dict[str, Any]
 Specs = Mapping[str, Spec]
 
 
-def weights(model: ModelSpec, specs: Specs) -> WeightTree:
-    """Every weight of `model` under `specs`, which `layout.specs.partition_specs` gives."""
+def weights(model: ModelSpec, specs: Specs, over: str | None = None) -> WeightTree:
+    """Every weight of `model` under `specs`, which `layout.specs.partition_specs` gives.
+
+    `over` is the axis that cuts the stacks of layers into stages.
+    """
     tree: WeightTree = {
         "embedding": Weight((model.vocab, model.embed), specs["embedding"], 1),
         "norm": _norm(model),
         "layers": [
-            [_stacked(_layer(model, kind, specs), stack) for kind in stack.kinds]
+            [_stacked(_layer(model, kind, specs), stack, over) for kind in stack.kinds]
             for stack in stacks(model)
         ],
     }
@@ -64,15 +67,15 @@ def count(tree: object) -> int:
     return sum(count(child) for child in children)
 
 
-def _stacked(layer: WeightTree, stack: Stack) -> WeightTree:
+def _stacked(layer: WeightTree, stack: Stack, over: str | None) -> WeightTree:
     """The same tree with a dim for the periods in front of every weight."""
     found: WeightTree = {}
     for name, child in layer.items():
         if isinstance(child, Weight):
             dim = None if child.embed_dim is None else child.embed_dim + 1
-            found[name] = Weight((stack.periods, *child.shape), (None, *child.spec), dim)
+            found[name] = Weight((stack.periods, *child.shape), (over, *child.spec), dim)
         else:
-            found[name] = _stacked(child, stack)
+            found[name] = _stacked(child, stack, over)
     return found
 
 

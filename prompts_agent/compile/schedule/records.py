@@ -59,6 +59,9 @@ class Schedule(Record):
     step_time_s: float
     by_cycles_s: float | None
     by_roofline_s: float
+    expected_s: float | None = None
+    """Of a training step: `by_roofline_s` times what public runs on this chip took over it (see
+    `ClockRatio`). None for other programs and chips."""
     compute_s: float
     exposed_collectives_s: float
     exposed_host_s: float

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from prompts_agent.compile.schedule.clock_ratio import clock_ratio
 from prompts_agent.compile.schedule.rates import OpCosts, Rates
 from prompts_agent.compile.schedule.records import CompiledCollective, Loop, Schedule
 from prompts_agent.compile.schedule.scheduled import Scheduled, read_scheduled
@@ -71,7 +72,9 @@ def schedule_of(
     if meant is None:
         return found
     told = surprises(scheduled, shown, found, *meant)
-    return found.model_copy(update={"surprises": told})
+    known = clock_ratio(chip.name) if meant[1].phase.is_training else None
+    expected_s = known.ratio * rooflined.duration_s if known else None
+    return found.model_copy(update={"surprises": told, "expected_s": expected_s})
 
 
 def _exposed(step: Timeline, way: Way) -> Iterator[float]:

@@ -22,8 +22,8 @@ from prompts_agent.workload.workload import Workload
 
 __all__ = ["surprises"]
 
-_PART = 0.1
-"""Of all weights' gradients, or of a step: less is norms, scalars and rounding."""
+_PART = 0.25
+"""Of all weights' gradients: less is norms, scalars, or a table alone."""
 _SHARE = 0.01
 """Of a step; copies that take less are not worth a sentence."""
 _TWO_BYTES = 2

@@ -27,6 +27,12 @@ def _times(schedule: Schedule) -> list[str]:
         step.append(
             f"{_INDENT}({format_seconds(schedule.by_roofline_s)} by a roofline over its ops)"
         )
+    if schedule.expected_s is not None:
+        ratio = schedule.expected_s / schedule.by_roofline_s
+        step.append(
+            f"{_INDENT}(public runs on this chip took {ratio:.2f} times the roofline's: expect "
+            f"{format_seconds(schedule.expected_s)})"
+        )
     parts = {
         "ops": schedule.compute_s,
         "exposed collectives": schedule.exposed_collectives_s,
