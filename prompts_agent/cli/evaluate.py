@@ -149,6 +149,8 @@ def _with_model(request: Request, choice: LlmChoice, *, quiet: bool) -> None:
     typer.echo("\n".join(comparison_lines(found)))
     if request.directory is not None:
         write_comparison(found, request.directory)
+    if found.interrupted:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

@@ -48,6 +48,8 @@ class Comparison(Record):
     model: str
     endpoint: str
     cases: tuple[Case, ...]
+    interrupted: bool = False
+    """Somebody stopped it before the last workload."""
 
 
 def compare(
@@ -58,16 +60,25 @@ def compare(
 ) -> Comparison:
     """Plans every workload that names an adopted layout, which the agents do not see.
 
-    Each has a budget of its own.
+    Each has a budget of its own. An interrupt ends it with the workloads that are done.
     """
     known = [one for one in workloads if one.adopted is not None]
     if known:
         run_plan(_request(known[0]))  # what the first run loads is in no case's seconds
-    cases = []
-    for done, workload in enumerate(known):
-        on_case(done, len(known))
-        cases.append(_case(workload, session_of(config)))
-    return Comparison(model=config.model, endpoint=endpoint_of(config), cases=tuple(cases))
+    cases: list[Case] = []
+    try:
+        for done, workload in enumerate(known):
+            on_case(done, len(known))
+            cases.append(_case(workload, session_of(config)))
+    except KeyboardInterrupt:
+        if not cases:
+            raise
+    return Comparison(
+        model=config.model,
+        endpoint=endpoint_of(config),
+        cases=tuple(cases),
+        interrupted=len(cases) < len(known),
+    )
 
 
 def _request(workload: Workload) -> DiagnoseRequest:

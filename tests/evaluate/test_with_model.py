@@ -33,6 +33,27 @@ def test_one_workload_both_ways() -> None:
     assert (case.faults_without, case.faults_with) == (0, 0)
 
 
+def test_an_interrupt_keeps_what_is_done() -> None:
+    workload = load_workload(CASES / "prompts-case-1.yaml")
+    stop = {1: KeyboardInterrupt()}
+
+    def on_case(done: int, _all: int) -> None:
+        if done in stop:
+            raise stop[done]
+
+    found = compare(
+        [workload, workload],
+        CONFIG,
+        on_case,
+        session_of=lambda config: Session(config, asker=Script()),
+    )
+    assert len(found.cases) == 1
+    assert found.interrupted
+    stop[0] = stop[1]
+    with pytest.raises(KeyboardInterrupt):
+        compare([workload], CONFIG, on_case)
+
+
 def case(**changes: object) -> Case:
     values = {
         "workload": "w",
