@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no failure: how fast something is lives in benchmarks/.
+settings.register_profile("prompts", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("prompts")
 
 REAL_TRACES = Path(__file__).resolve().parents[1].parent / "shared" / "traces"
 
