@@ -40,11 +40,20 @@ def without_preference(calibration: Calibration) -> Calibration:
     return calibration.model_copy(update={"preferences": {}})
 
 
-_MARGINS = frozenset({"fragmentation", "workspace_bytes", "straggle", "expert_imbalance"})
+_MARGINS = frozenset(
+    {
+        "fragmentation",
+        "workspace_bytes",
+        "straggle",
+        "expert_imbalance",
+        "expert_row_touches",
+        "prompt_queue",
+    }
+)
 
 
 def _neutral_value(name: str, value: float) -> float:
-    if name.endswith("efficiency"):
+    if name.endswith(("efficiency", "spread")):
         return 1.0
     if "overlap" in name or name.endswith(("_s", "half_extent")):
         return 0.0
