@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from prompts_agent.compile.expert_axis import with_expert_axis
 from prompts_agent.compile.target import Target
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout, Remat
@@ -22,10 +23,12 @@ def unsupported(workload: Workload, layout: Layout) -> str | None:
         reason = _no_stages(workload)
         if reason is not None:
             return reason
-    if layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1:
+    serves = not workload.phase.is_training
+    divides = layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1
+    if divides and (serves or with_expert_axis(layout) is None):
         return (
-            "An expert axis that divides data × fsdp × context × tensor is no axis of a jax mesh. "
-            "Set expert_divides to false to compile the layout of a jax framework."
+            "An expert axis that divides more than the data ranks of training is no axis of a jax "
+            "mesh. Set expert_divides to false to compile the layout of a jax framework."
         )
     if layout.devices != workload.topology.devices:
         return (
@@ -123,6 +126,11 @@ def _of_training(workload: Workload, layout: Layout) -> list[str]:
         found.append(
             f"Gradients in {workload.precision.gradients} are taken of a copy of the weights in "
             "that dtype; where your framework casts layer by layer, the copy is not there."
+        )
+    if layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1:
+        found.append(
+            "The expert axis, which divides the data ranks, is compiled as an axis of its own, on "
+            "which dense weights are whole."
         )
     if layout.mesh.size(Axis.PIPELINE) > 1:
         found.append(

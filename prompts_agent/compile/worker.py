@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from prompts_agent.compile.expert_axis import with_expert_axis
 from prompts_agent.compile.request import Request, Until
 from prompts_agent.workers.process import die_with_parent
 
@@ -48,12 +49,12 @@ def _compile(request: Request, directory: Path) -> dict[str, Any]:
         _assume_cudnn()
     started_s = time.monotonic()
     devices, knowledge = absent_devices(request.target, request.compiler)
-    layout = request.layout
+    layout = with_expert_axis(request.layout) or request.layout
     sizes = axis_sizes(layout)
     mesh = absent_mesh(devices, sizes, layout, request.target.slices)
     frame = Frame.of(
         mesh,
-        layout,
+        request.layout,
         request.workload,
         kernel=request.target.kernel,
         one_hot=request.target.one_hot_lookup,

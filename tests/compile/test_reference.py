@@ -54,7 +54,11 @@ TRAINING: dict[str, list[Layout]] = {
         layout(pipeline=2, fsdp=2, tensor=2, gradient_accumulation=4),
         layout(pipeline=2, data=4, gradient_accumulation=2, remat="full"),
     ],
-    "moe": [layout(expert=4, fsdp=2), layout(fsdp=2, expert=2, tensor=2, microbatch=2)],
+    "moe": [
+        layout(expert=4, fsdp=2),
+        layout(fsdp=2, expert=2, tensor=2, microbatch=2),
+        layout(data=8, expert=4, expert_divides=True, zero_stage=1),
+    ],
     "latent": [layout(fsdp=2, tensor=4, microbatch=4)],
     "plain": [layout(fsdp=2, tensor=4, microbatch=4)],
     "mixed": [layout(fsdp=4, context=2, microbatch=2)],

@@ -9,12 +9,20 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from prompts_agent.compile.expert_axis import with_expert_axis
 from prompts_agent.compile.reference.dtypes import dtype
 from prompts_agent.compile.reference.untyped import abstract, held, partition
 from prompts_agent.compile.reference.weights import Weight
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
-from prompts_agent.layout.specs import ATTENTION_DATA, Entry, Spec, mesh_axes, partition_specs
+from prompts_agent.layout.specs import (
+    ATTENTION_DATA,
+    WEIGHT_CLASSES,
+    Entry,
+    Spec,
+    mesh_axes,
+    partition_specs,
+)
 from prompts_agent.workload.workload import Workload
 
 __all__ = ["AXES", "Frame", "axis_sizes"]
@@ -27,7 +35,7 @@ AXES: tuple[str, ...] = (
 
 def axis_sizes(layout: Layout) -> dict[str, int]:
     """Size of each of `AXES`, outermost first."""
-    used = mesh_axes(layout)
+    used = mesh_axes(with_expert_axis(layout) or layout)
     return {name: used.get(name, 1) for name in AXES}
 
 
@@ -42,6 +50,18 @@ def _table_over_stages(specs: dict[str, Spec]) -> dict[str, Spec]:
         "logits": (embed, _with_stages(vocab)),
         "activations.logits": (batch, sequence, _with_stages(wide)),
     }
+
+
+def _dense_whole(specs: dict[str, Spec]) -> dict[str, Spec]:
+    """Specs of the dense weights without the expert axis."""
+
+    def without(entry: Entry) -> Entry:
+        names = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        left = tuple(name for name in names if name != Axis.EXPERT.value)
+        return left if len(left) > 1 else left[0] if left else None
+
+    dense = [name for name in WEIGHT_CLASSES if name in specs and not name.startswith("experts")]
+    return {name: tuple(without(entry) for entry in specs[name]) for name in dense}
 
 
 def _with_stages(entry: Entry) -> Entry:
@@ -61,17 +81,27 @@ class Frame:
     """Attention: `splash` (TPU), `cudnn` (GPU) or `blocked` (anywhere)."""
     one_hot_lookup: bool
     """Token embeddings by a product with a one-hot matrix, which TPUs fuse, or by a gather."""
+    dense_whole: bool = False
+    """The expert axis holds copies of the dense weights."""
 
     @classmethod
     def of(
         cls, mesh: Mesh, layout: Layout, workload: Workload, *, kernel: str, one_hot: bool
     ) -> Frame:
-        """Raises `LayoutError` where the layout has no partition specs."""
+        """Raises `LayoutError` where the layout has no partition specs.
+
+        An expert axis that divides the data ranks becomes an axis of its own, on which dense
+        weights are whole.
+        """
+        divides = layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1
+        layout = with_expert_axis(layout) or layout
         training = workload.phase.is_training
         specs = partition_specs(layout, workload.model, training=training)
         if layout.mesh.size(Axis.PIPELINE) > 1:
             specs = specs | _table_over_stages(specs)
-        return cls(mesh, layout, workload, specs, kernel, one_hot)
+        if divides:
+            specs = specs | _dense_whole(specs)
+        return cls(mesh, layout, workload, specs, kernel, one_hot, divides)
 
     @property
     def compute(self) -> np.dtype:
@@ -110,13 +140,17 @@ class Frame:
     def zero_spec(self, weight: Weight) -> Spec:
         """The spec of a weight's master copy and optimizer state: cut over copies as well.
 
-        ZeRO-1 (arXiv 1910.02054, section 5.1) cuts over `data`, and over `context` where its ranks
-        hold whole weights. A dim that cannot be cut that far keeps the weight's own spec.
+        ZeRO-1 (arXiv 1910.02054, section 5.1) cuts over `data`, and over `context` and `expert`
+        where their ranks hold whole weights. A dim that cannot be cut that far keeps the weight's
+        own spec.
         """
         axes: tuple[str, ...] = ("data",) if self.layout.zero_stage else ()
         if self.layout.zero_stage and not self.layout.weights_over_context:
             axes += ("context",)
-        axes = tuple(axis for axis in axes if self.size(axis) > 1)
+        if self.layout.zero_stage and self.dense_whole:
+            axes += ("expert",)
+        used = {axis for entry in weight.spec for axis in self.axes(entry)}
+        axes = tuple(axis for axis in axes if self.size(axis) > 1 and axis not in used)
         if weight.embed_dim is None or not axes:
             return weight.spec
         wider = axes + self.axes(weight.spec[weight.embed_dim])

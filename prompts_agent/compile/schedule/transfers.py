@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from prompts_agent.compile.expert_axis import with_expert_axis
 from prompts_agent.estimate.calibration import Constants
 from prompts_agent.estimate.collectives import all_gather_s, send_s
 from prompts_agent.estimate.links import Links, links
@@ -44,7 +45,7 @@ class Transfers(Protocol):
 
 def mesh_of(layout: Layout) -> Mesh:
     """The mesh that the reference program is cut over, positions in jax's order."""
-    used = mesh_axes(layout)
+    used = mesh_axes(with_expert_axis(layout) or layout)
     return Mesh(tuple((name, used[name]) for name in _ORDER if name in used), named=True)
 
 
@@ -52,6 +53,7 @@ class LayoutTransfers:
     """Collectives of a program that is cut by a layout we know, on a topology."""
 
     def __init__(self, layout: Layout, topology: Topology, constants: Constants) -> None:
+        layout = with_expert_axis(layout) or layout
         table, chip = LayoutTable.of([layout]), find_chip(topology.chip)
         self._links = links(table, topology, chip, constants)
         self._mesh = mesh_of(layout)
