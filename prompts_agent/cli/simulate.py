@@ -13,40 +13,45 @@ from prompts_agent.cli.output import check_output, write_result
 __all__ = ["simulate"]
 
 
+Job = Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="A workload file.")]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="what_if.xplane.pb, or what_if.xplane.pb.gz."
+    ),
+]
+LayoutText = Annotated[
+    str | None,
+    typer.Option(
+        "--layout",
+        "-l",
+        metavar="AXES",
+        help="fsdp=16,tensor=4,remat=full. Default: the first that the file names.",
+        show_default=False,
+    ),
+]
+Steps = Annotated[int, typer.Option("--steps", min=1, max=20, help="Steps in the trace.")]
+Rung = Annotated[
+    Literal["fit", "full"],
+    typer.Option(
+        "--rung",
+        help="fit: ops take a roofline of their work, in seconds. full: the compiler's own "
+        "cycle counts, after a whole compile, in minutes.",
+    ),
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=1.0, metavar="SECONDS", help="Of the compile.")
+]
+
+
 def simulate(
-    workload: Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="A workload file.")],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="what_if.xplane.pb, or what_if.xplane.pb.gz.",
-        ),
-    ],
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            "--layout",
-            "-l",
-            metavar="AXES",
-            help="fsdp=16,tensor=4,remat=full. Default: the first that the file names.",
-            show_default=False,
-        ),
-    ] = None,
+    workload: Job,
+    output: Output,
+    layout: LayoutText = None,
     force: options.Force = False,
-    steps: Annotated[int, typer.Option("--steps", min=1, max=20, help="Steps in the trace.")] = 3,
-    rung: Annotated[
-        Literal["fit", "full"],
-        typer.Option(
-            "--rung",
-            help="fit: ops take a roofline of their work, in seconds. full: the compiler's own "
-            "cycle counts, after a whole compile, in minutes.",
-        ),
-    ] = "fit",
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1.0, metavar="SECONDS", help="Of the compile.")
-    ] = 600.0,
+    steps: Steps = 3,
+    rung: Rung = "fit",
+    timeout: Timeout = 600.0,
 ) -> None:
     """The trace that a layout would leave: its compiled schedule on a clock, marked as simulated.
 

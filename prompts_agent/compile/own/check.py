@@ -14,7 +14,7 @@ from prompts_agent.compile.request import Until
 from prompts_agent.compile.schedule.summary import schedule_of
 from prompts_agent.compile.schedule.transfers import UnplacedTransfers
 from prompts_agent.compile.target import target_of
-from prompts_agent.compile.toolchain import find_toolchain, how_to_get
+from prompts_agent.compile.toolchain import Toolchain, find_toolchain, how_to_get
 from prompts_agent.compile.watch import Watch
 from prompts_agent.errors import InputError, PromptsError
 from prompts_agent.estimate.calibration import load_calibration
@@ -65,6 +65,18 @@ def check_function(
         until=until,
         memory_limit_bytes=memory_limit_bytes,
     )
+    known = known.model_copy(update={"toolchain": str(toolchain), "versions": toolchain.versions})
+    return _compiled(request, toolchain, known, topology, timeout_s)
+
+
+def _compiled(
+    request: OwnRequest,
+    toolchain: Toolchain,
+    known: CompiledFit,
+    topology: Topology,
+    timeout_s: float,
+) -> CompiledFit:
+    target, until = request.target, request.until
     with tempfile.TemporaryDirectory(prefix="prompts-compile-") as name:
         folder = Path(name)
         (folder / "dump").mkdir()
@@ -74,7 +86,7 @@ def check_function(
             folder,
             done=Watch(folder, target.platform, until),
             timeout_s=timeout_s,
-            memory_limit_bytes=memory_limit_bytes,
+            memory_limit_bytes=request.memory_limit_bytes,
         )
         evidence = Evidence.read(target, until, folder, run)
         _require_program(request, folder, run, evidence)
@@ -82,8 +94,6 @@ def check_function(
         update = _schedule(topology, folder, mesh) if until is not Until.MEMORY else {}
     known = known.model_copy(
         update={
-            "toolchain": str(toolchain),
-            "versions": toolchain.versions,
             "knowledge": evidence.lowered.get("knowledge"),
             "wall_s": run.wall_s,
             "cpu_s": run.cpu_s,
