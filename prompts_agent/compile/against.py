@@ -67,7 +67,7 @@ def gaps(fit: CompiledFit, layout: Layout, workload: Workload) -> tuple[Gap, ...
     if schedule is None or not schedule.step_time_s:
         return tuple(found)
     terms = {name: float(column[0]) for name, column in row.terms.items()}
-    step_s = terms.get(_step_term(workload), float(row.step_time_s[0]))
+    step_s = _step_s(workload, terms, float(row.step_time_s[0]))
     found.append(
         Gap(
             what="a step",
@@ -97,8 +97,13 @@ def gaps(fit: CompiledFit, layout: Layout, workload: Workload) -> tuple[Gap, ...
     return tuple(found)
 
 
-def _step_term(workload: Workload) -> str:
-    """The estimate's name for what the compiled program does once."""
+def _step_s(workload: Workload, terms: dict[str, float], step_time_s: float) -> float:
+    """The estimate of what the compiled program does once: in decoding without what a server does
+    between steps.
+    """
+    if workload.phase.is_training:
+        return step_time_s
     if workload.phase is Phase.PREFILL:
-        return "serving.ttft_s"
-    return "serving.tpot_s" if not workload.phase.is_training else ""
+        return terms.get("serving.ttft_s", step_time_s)
+    tpot_s = terms.get("serving.tpot_s", step_time_s)
+    return max(0.0, tpot_s - terms.get("serving.overhead_s", 0.0))
