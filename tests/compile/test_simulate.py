@@ -6,6 +6,10 @@ The program is golden/layers-tpu (see test_schedule.py): five layers over fsdp =
 from __future__ import annotations
 
 import gzip
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +153,32 @@ def test_a_compiled_layout_makes_the_round_trip(tmp_path: Path) -> None:
     path.write_bytes(packed(trace, path))
     assert answer.schedule is not None
     same(profile_of([path]), answer.schedule)
+
+
+XPROF = """
+import json, sys
+from xprof.convert import raw_to_tool_data
+def tool(name):
+    options = {"host": "simulated", "use_saved_result": False}
+    return json.loads(raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], name, options)[0])
+profile = tool("op_profile")["byProgram"]
+print(json.dumps({
+    "programs": [child["name"] for child in profile["children"]],
+    "flops": profile["metrics"]["rawFlops"],
+    "step_ms": float(tool("overview_page")[0]["p"]["active_steptime_ms_average"]),
+}))
+"""
+
+
+@pytest.mark.skipif(find_spec("xprof") is None, reason="XProf is not installed")
+def test_xprof_opens_it(tmp_path: Path) -> None:
+    path = tmp_path / "what_if.xplane.pb"
+    path.write_bytes(simulated_trace(program(), LAYOUT, JOB, by="libtpu 1"))
+    done = subprocess.run(
+        [sys.executable, "-c", XPROF, str(path)], capture_output=True, text=True, check=True
+    )
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert "jit_step(1)" in seen["programs"]
+    # Three steps of 5 × 2 × 1024 × 256 × 1024 FLOPs.
+    assert seen["flops"] == 3 * 5 * 2 * 1024 * 256 * 1024
+    assert seen["step_ms"] == pytest.approx(1e3 * schedule().step_time_s, abs=0.01)
