@@ -15,9 +15,9 @@ from prompts_agent.batch.journal import Begun, Journal, journals_in, rows_in
 from prompts_agent.batch.row import DONE, Row, row_of
 from prompts_agent.batch.settings import Settings, require_same
 from prompts_agent.batch.store import Store, unwritable
-from prompts_agent.batch.tables import build_tables
+from prompts_agent.batch.tables import TABLES_TARGET, are_current, digest_of
 from prompts_agent.batch.tally import Tally
-from prompts_agent.errors import SettingError
+from prompts_agent.errors import OutputError
 from prompts_agent.record import Record
 from prompts_agent.workers.outcome import Limits
 from prompts_agent.workers.pool import Pool
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from prompts_agent.batch.ray_executor import RayExecutor
 
 __all__ = ["BatchRequest", "Ended", "cores", "run_batch"]
+
+_TABLES_S = 24 * 3600.0
 
 
 class BatchRequest(Record):
@@ -64,6 +66,7 @@ def run_batch(
     *,
     on_start: Callable[[Tally], None] = lambda _tally: None,
     on_row: Callable[[Row], None] = lambda _row: None,
+    on_tables: Callable[[], None] = lambda: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Ended:
     """Do what is not done yet. Rows of earlier runs are kept, those that failed too, unless
@@ -71,47 +74,54 @@ def run_batch(
 
     Raises `InputError` for a directory with a batch of other flags, `OutputError` for one that
     cannot be written, is full, or is written by another process. Whatever happens, every row that
-    `on_row` was told of is on disk.
+    `on_row` was told of is on disk. `stop` is asked a few times a second while tasks run.
     """
     own = [item for item in items if request.shard is None or request.shard.has(item)]
     with Store(request.directory, request.shard) as store:
         notes = _checked(request)
-        known = rows_in(request.directory)
-        waiting = {item.key: item for item in own if not _is_done(known.get(item.key), request)}
-        tally = _tally(own, known, waiting)
+        waiting, tally, tabled = _waiting(own, request)
         on_start(tally)
         if waiting or not Journal(request.directory, request.shard).path.exists():
             _run(waiting, store, request, len(own), tally, on_row, stop)
-        notes += _tabled(request.directory, whole=request.shard is None)
+        if request.shard is None and not (tabled and not tally.ended):
+            # Shards leave them to whoever asks: each would write those of all.
+            on_tables()
+            notes += _tabled(request.directory)
     return Ended(total=len(own), rows=tally.before + tally.ended, notes=notes)
 
 
-def _tabled(directory: Path, *, whole: bool) -> tuple[str, ...]:
+def _tabled(directory: Path) -> tuple[str, ...]:
     """Write the tables; where that cannot be, the rows are safe all the same, and a note says so.
 
-    Shards leave them to whoever asks: each would write those of all.
+    In a process of its own, whose memory goes with it.
     """
-    if not whole:
+    with Pool[str](TABLES_TARGET, 1, Limits(timeout_s=_TABLES_S)) as pool:
+        ((_, outcome),) = pool.run([("tables", os.fsencode(directory))])
+    failure = outcome.failure
+    if failure is not None and failure.name == OutputError.__name__:
+        raise OutputError(failure.value, rule=failure.rule, cure=failure.cure)
+    if outcome.ended == "returned":
         return ()
-    try:
-        build_tables(directory)
-    except SettingError as error:
-        return (f"No tables were written: {error.value}. {error.cure}",)
-    except OSError as error:
-        raise unwritable(directory / "tables", error) from error
-    return ()
+    why = f"{failure.value}. {failure.cure}" if failure is not None else str(outcome.message)
+    return (f"No tables were written: {why}",)
 
 
-def _is_done(row: Row | None, request: BatchRequest) -> bool:
-    return row is not None and (row.status in DONE or not request.retry_failed)
+def _waiting(own: Sequence[Item], request: BatchRequest) -> tuple[dict[str, Item], Tally, bool]:
+    """The items to do, by key; the sums of those that are done; whether their tables are current.
 
-
-def _tally(own: Sequence[Item], known: Mapping[str, Row], waiting: Mapping[str, Item]) -> Tally:
+    Rows are not kept: of ten thousand they are a hundred megabytes.
+    """
+    known = rows_in(request.directory)
+    waiting = {item.key: item for item in own if not _is_done(known.get(item.key), request)}
     tally = Tally(len(own), len(own) - len(waiting))
     for item in own:
         if item.key not in waiting:
             tally.count(known[item.key])
-    return tally
+    return waiting, tally, are_current(request.directory, digest_of(known))
+
+
+def _is_done(row: Row | None, request: BatchRequest) -> bool:
+    return row is not None and (row.status in DONE or not request.retry_failed)
 
 
 def _checked(request: BatchRequest) -> tuple[str, ...]:

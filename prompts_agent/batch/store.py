@@ -8,6 +8,7 @@ tables/*.parquet        derived from both, and rebuilt where they are older
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -50,9 +51,10 @@ def unwritable(path: Path, error: OSError) -> OutputError:
     """The error of a place that cannot be written to, or is full."""
     return OutputError(
         str(path),
-        rule=error.strerror or type(error).__name__,
+        # Not its own words: some libraries wrap the system's in theirs.
+        rule=os.strerror(error.errno) if error.errno else str(error) or type(error).__name__,
         cure="Free some space and give the same command again: what is done is kept."
-        if error.errno in (28, 122)  # ENOSPC, EDQUOT
+        if error.errno in (errno.ENOSPC, errno.EDQUOT)
         else "Write somewhere else.",
     )
 

@@ -176,8 +176,13 @@ def _run(sources: list[str], request: BatchRequest, *, quiet: bool) -> Ended:
     found = find_items(sources)
     with BatchProgress(quiet=quiet) as progress, interruptible(progress.say) as stop:
         progress.found(found)
+
+        def asked() -> bool:
+            progress.tick()
+            return stop()
+
         ended = run_batch(
-            found.items, request, on_start=progress.begin, on_row=progress.row, stop=stop
+            found.items, request, on_start=progress.begin, on_tables=progress.tables, stop=asked
         )
         progress.end(ended, request)
     return ended

@@ -11,7 +11,6 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from prompts_agent.batch.row import Row
     from prompts_agent.batch.run import BatchRequest, Ended
     from prompts_agent.batch.sources import Found
     from prompts_agent.batch.tally import Tally
@@ -77,14 +76,20 @@ class BatchProgress:
         self._said_s = time.monotonic()
         if tally.before:
             self.say(f"{tally.before} of {tally.total} are done already")
-        self._show()
+        if self._status is not None:
+            self._show()
 
-    def row(self, _row: Row) -> None:
-        """A row is on disk."""
+    def tick(self) -> None:
+        """Asked a few times a second: whether it is time to say how far the batch is."""
         now_s = time.monotonic()
         if now_s - self._said_s >= (_REDRAW_S if self._status is not None else _LINE_S):
             self._said_s = now_s
             self._show()
+
+    def tables(self) -> None:
+        """The rows are done, and the tables are being written."""
+        if self._status is not None:
+            self._status.update("writing the tables")
 
     def end(self, ended: Ended, request: BatchRequest) -> None:
         """The batch is over, done or interrupted."""
@@ -105,7 +110,7 @@ class BatchProgress:
             from rich.text import Text
 
             self._status.update(Text(self._tally.line()))
-        elif self._tally.ended:
+        else:
             self.say(self._tally.line())
 
     def _stop(self) -> None:

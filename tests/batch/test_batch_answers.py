@@ -234,3 +234,17 @@ def test_answers_as_text(batch: Path) -> None:
 )
 def test_meshes_as_text(mesh: dict[str, Any], text: str) -> None:
     assert mesh_text(mesh) == text
+
+
+def test_the_documented_schema_is_that_of_the_tables() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "batch.md").read_text("utf-8")
+    assert f"## Tables, schema {TABLES_VERSION}" in page
+    documented: dict[str, dict[str, str]] = {}
+    for line in page.splitlines():
+        if line.startswith("### "):
+            columns = documented.setdefault(line.removeprefix("### ").strip("`"), {})
+        elif line.startswith("| `"):
+            name, kind = (cell.strip(" `") for cell in line.split("|")[1:3])
+            columns[name] = kind
+    known = documented.pop("every table")
+    assert {name: known | own for name, own in documented.items()} == TABLES

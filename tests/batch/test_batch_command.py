@@ -15,9 +15,12 @@ import pytest
 from batch_build import comparable
 from typer.testing import CliRunner
 
+from prompts_agent.agents.graph import run_diagnosis
+from prompts_agent.agents.request import DiagnoseRequest
 from prompts_agent.batch.journal import rows_in
 from prompts_agent.batch.store import report_path
 from prompts_agent.cli.app import app
+from prompts_agent.report.json_text import json_text
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "cpu8-train.xplane.pb.gz"
@@ -86,6 +89,22 @@ def test_ctrl_c_finishes_what_runs_and_the_same_command_goes_on(tmp_path: Path) 
     assert 1 <= kept < 8
     assert prompts(source, "-o", out, "-j", "2").returncode == 0
     assert len(comparable(out)) == 8
+
+
+@pytest.mark.real_traces
+def test_real_traces_are_diagnosed_as_they_are_one_by_one(
+    real_traces: Path, tmp_path: Path
+) -> None:
+    names = ["gpu-mi300x-jax-attention", "gpu-mi300x-jax-gemm", "tpu-text-mangled"]
+    paths = [real_traces / f"{name}.xplane.pb" for name in names]
+    assert prompts(*paths, "-o", tmp_path, "-j", "2").returncode == 0
+    found = {row.item.address: row for row in rows_in(tmp_path).values()}
+    assert [found[str(path)].status for path in paths] == ["done", "done", "bad_input"]
+    for path in paths[:2]:
+        report = found[str(path)].report
+        assert report is not None
+        alone = run_diagnosis(DiagnoseRequest(paths=(path,)))
+        assert report_path(tmp_path, report).read_text("utf-8") == json_text(alone)
 
 
 @pytest.mark.parametrize(

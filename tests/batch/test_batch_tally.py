@@ -9,6 +9,7 @@ from batch_build import items
 
 from prompts_agent.batch.row import Row, Status
 from prompts_agent.batch.tally import Tally, span_text
+from prompts_agent.cli import batch_progress
 
 
 class Clock:
@@ -62,3 +63,22 @@ def test_the_sum() -> None:
 )
 def test_spans(seconds: float, text: str) -> None:
     assert span_text(seconds) == text
+
+
+def test_a_pipe_gets_a_line_a_minute(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(batch_progress.time, "monotonic", clock)
+    tally = Tally(100, 0, clock)
+    with batch_progress.BatchProgress(quiet=False) as progress:
+        progress.begin(tally)
+        for _ in range(4 * 120):  # two minutes, four ticks a second
+            clock.now += 0.25
+            progress.tick()
+            if clock.now == 150:
+                tally.add(row("done"))
+    assert capsys.readouterr().err.splitlines() == [
+        "1/100, 0.02 a second, 82 min left",  # 99 rows of 50 s are 82.5 min
+        "1/100, 0.02 a second, 82 min left",
+    ]
