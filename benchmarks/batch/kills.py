@@ -23,7 +23,7 @@ from typing import Any
 from common import EXAMPLE, environment, example_report
 from stand_in import REPORT, TARGET
 
-ROUND = 400
+ROUND = 150
 """Rows of a batch; another is begun when one is whole."""
 
 

@@ -84,14 +84,19 @@ def warm_up() -> None:
     """Import and load what every item needs, once for all of them."""
     for name in _WARM:
         importlib.import_module(name)
+    from prompts_agent.agents.graph import build_graph
     from prompts_agent.estimate.calibration import load_calibration
     from prompts_agent.hardware.catalog import chip_names
+    from prompts_agent.knowledge.retrieve import open_base
     from prompts_agent.model.catalog import model_names
 
     load_calibration()
     chip_names()
     model_names()
     knowledge_digest(None, os.environ.get("PROMPTS_KB"))
+    build_graph()
+    with open_base():  # kept open; Chroma itself, which has threads, starts with the first query
+        pass
 
 
 def diagnose(payload: bytes) -> bytes:

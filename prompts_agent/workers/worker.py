@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import importlib
 import os
 import resource
@@ -54,6 +55,9 @@ def main(descriptor: int, parent: int, target: str, scratch: str, how: str) -> N
     warm_up = getattr(module, "warm_up", None)
     if warm_up is not None:
         warm_up()
+    # What is here stays: a collection in a child need not look at it, nor copy its pages.
+    gc.collect()
+    gc.freeze()
     with Connection(descriptor) as parent_end:
         parent_end.send_bytes(READY)
         while True:
