@@ -103,7 +103,7 @@ def judged(
         need = need if agrees else refusal.need_bytes
         return _with_memory(target, known, evidence, need or refusal.need_bytes, refusal, advise)
     if error or need is None:
-        return known.model_copy(update=_failure(run, error))
+        return known.model_copy(update=_failure(run, error, traced=bool(evidence.lowered)))
     if limit is None:
         note = "How much of this chip's memory a program can be given is not published."
         known = known.model_copy(update={"notes": (*known.notes, note)})
@@ -150,7 +150,7 @@ def _reason(target: Target, need: int, limit: int | None, refusal: Refusal | Non
     )
 
 
-def _failure(run: Run, error: str) -> dict[str, object]:
+def _failure(run: Run, error: str, *, traced: bool) -> dict[str, object]:
     """Outcome and reason of a run that gave no need."""
     if run.ended is Ended.TIMED_OUT:
         return {"outcome": Outcome.TIMED_OUT, "reason": f"No answer after {run.wall_s:.0f} s."}
@@ -159,6 +159,10 @@ def _failure(run: Run, error: str) -> dict[str, object]:
         return {"outcome": Outcome.OUT_OF_HOST_MEMORY, "reason": reason}
     if error:
         first = error.splitlines()[0]
+        if not traced:
+            # It never came to the compiler: that is no word about the layout.
+            reason = f"The program could not be made: {first[:600]}"
+            return {"outcome": Outcome.NOT_BUILT, "reason": reason}
         return {"outcome": Outcome.REFUSED, "compiles": False, "reason": first[:600]}
     signal_or_code = f"signal {-run.exit_code}" if run.exit_code < 0 else f"code {run.exit_code}"
     said = _last_words(run.stderr)

@@ -12,7 +12,10 @@ from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.spec import ModelSpec
 from prompts_agent.workload.workload import Phase, Workload
 
-__all__ = ["described", "differences", "in_stages", "unsupported"]
+__all__ = ["described", "differences", "in_stages", "kernel_for", "unsupported"]
+
+
+_CUDNN_HEAD_DIM = 128
 
 
 def unsupported(workload: Workload, layout: Layout) -> str | None:
@@ -25,7 +28,9 @@ def unsupported(workload: Workload, layout: Layout) -> str | None:
             return reason
     serves = not workload.phase.is_training
     divides = layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1
-    if divides and (serves or with_expert_axis(layout) is None):
+    # The reference program dispatches whole sequences, which context ranks would hold twice.
+    apart = with_expert_axis(layout) is not None and layout.mesh.size(Axis.CONTEXT) == 1
+    if divides and (serves or not apart):
         return (
             "An expert axis that divides more than the data ranks of training is no axis of a jax "
             "mesh. Set expert_divides to false to compile the layout of a jax framework."
@@ -67,11 +72,19 @@ def in_stages(workload: Workload, layout: Layout) -> Workload:
     return workload.model_copy(update={"model": model.model_copy(update={"layers": layers})})
 
 
+def kernel_for(target: Target, model: ModelSpec) -> str:
+    """The attention that is built: cuDNN's takes head dims of up to 128 in steps of 8."""
+    wide = max(model.qk_head_dim, model.v_head_dim)
+    if target.kernel == "cudnn" and (wide > _CUDNN_HEAD_DIM or wide % 8):
+        return "blocked"
+    return target.kernel
+
+
 def described(workload: Workload, layout: Layout, target: Target) -> str:
     """One sentence: what was compiled."""
     precision, model = workload.precision, workload.model
     attention = {"splash": "splash attention", "cudnn": "cuDNN attention"}.get(
-        target.kernel, "blocked attention"
+        kernel_for(target, model), "blocked attention"
     )
     if workload.phase.is_training:
         return (
@@ -96,6 +109,11 @@ def differences(workload: Workload, layout: Layout) -> tuple[str, ...]:
     ]
     if find_chip(workload.topology.chip).platform == "tpu":
         found.append("The windowed einsum (collective matmul) is off, as in published v6e recipes.")
+    if workload.precision.compute in ("fp8", "float8", "int8", "int4", "fp4"):
+        found.append(
+            f"Matmuls in {workload.precision.compute} are compiled in bf16, which is what lies "
+            "between them."
+        )
     found += _of_model(workload.model, training=workload.phase.is_training)
     if workload.phase.is_training:
         found += _of_training(workload, layout)
@@ -134,9 +152,9 @@ def _of_training(workload: Workload, layout: Layout) -> list[str]:
         )
     if layout.mesh.size(Axis.PIPELINE) > 1:
         found.append(
-            "Stages run in rounds of as many microbatches as there are stages, so the memory is "
-            "that of 1F1B and the bubble is not; every stage has the embedding and a part of the "
-            "logits."
+            "Microbatches go through the stages one at a time: each stage then keeps as many as "
+            "the first does under 1F1B, so the memory is that of 1F1B, and the step is longer than "
+            "any schedule's. Every stage has the embedding and a part of the logits."
         )
         padded = in_stages(workload, layout).model.layers
         if padded != workload.model.layers:

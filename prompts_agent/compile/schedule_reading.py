@@ -12,6 +12,7 @@ from prompts_agent.compile.schedule.transfers import LayoutTransfers
 from prompts_agent.errors import PromptsError
 from prompts_agent.estimate.calibration import Constants, load_calibration
 from prompts_agent.hardware.catalog import find_chip
+from prompts_agent.layout.mesh import Axis
 from prompts_agent.workload.workload import Workload
 
 __all__ = ["constants_for", "read_schedule"]
@@ -51,5 +52,13 @@ def read_schedule(request: Request, directory: Path, key: str | None) -> dict[st
     if key is not None:
         store_program(cache.program_path(key), data)
     late = request.until is Until.END and not generated
-    note = "Code generation did not end: times are of the schedule before it, by a roofline."
-    return {"schedule": schedule, "notes": (note,) if late else ()}
+    notes = []
+    if late:
+        notes.append(
+            "Code generation did not end: times are of the schedule before it, by a roofline."
+        )
+    if request.layout.mesh.size(Axis.PIPELINE) > 1:
+        notes.append(
+            "The step is not a pipeline's: here one microbatch goes through the stages at a time."
+        )
+    return {"schedule": schedule, "notes": tuple(notes)}

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from prompts_agent.compile.expert_axis import with_expert_axis
+from prompts_agent.compile.program import kernel_for
 from prompts_agent.compile.request import Request, Until
 from prompts_agent.workers.process import die_with_parent
 
@@ -45,7 +46,8 @@ def _compile(request: Request, directory: Path) -> dict[str, Any]:
     from prompts_agent.compile.reference.frame import Frame, axis_sizes
     from prompts_agent.compile.reference.shapes import shapes_of
 
-    if request.target.kernel == "cudnn":
+    kernel = kernel_for(request.target, request.workload.model)
+    if kernel == "cudnn":
         _assume_cudnn()
     started_s = time.monotonic()
     devices, knowledge = absent_devices(request.target, request.compiler)
@@ -56,7 +58,7 @@ def _compile(request: Request, directory: Path) -> dict[str, Any]:
         mesh,
         request.layout,
         request.workload,
-        kernel=request.target.kernel,
+        kernel=kernel,
         one_hot=request.target.one_hot_lookup,
     )
     step = build(frame)

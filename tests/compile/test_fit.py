@@ -14,8 +14,10 @@ from prompts_agent.compile import fit as fit_module
 from prompts_agent.compile.child import Ended, Run
 from prompts_agent.compile.fit import fit, fit_many
 from prompts_agent.compile.outcome import CompiledFit, Outcome
-from prompts_agent.compile.program import differences, in_stages
+from prompts_agent.compile.program import differences, in_stages, kernel_for
+from prompts_agent.compile.target import target_of
 from prompts_agent.compile.toolchain import TESTED, Toolchain
+from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.model.catalog import find_model
 from prompts_agent.model.spec import MoeDims
 
@@ -207,6 +209,29 @@ def test_without_the_compiler_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
     assert found.outcome is Outcome.NO_COMPILER
     assert "prompts-agent[tpu]" in found.reason
     assert fit(layout(fsdp=8), llama(topology="mi300x:8")).outcome is Outcome.NO_COMPILER
+
+
+def test_a_program_that_could_not_be_made_says_nothing_of_the_layout(
+    played: Callable[[Script], list[Path]],
+) -> None:
+    def fails(directory: Path) -> Run:
+        run = _result(directory, error="KeyError: Float8E4M3FNType")
+        (directory / "lowered.json").unlink()
+        return run
+
+    played(fails)
+    found = _fit()
+    assert (found.outcome, found.compiles) == (Outcome.NOT_BUILT, None)
+    assert "could not be made: KeyError" in found.reason
+
+
+def test_heads_that_cudnn_does_not_take_are_attended_block_by_block() -> None:
+    gpu, tpu = target_of(parse_topology("h100:1x8")), target_of(parse_topology("v5e:4x4"))
+    narrow = find_model("llama2-7b")  # heads of 128
+    wide = narrow.model_copy(update={"head_dim": 160})
+    assert kernel_for(gpu, narrow) == "cudnn"
+    assert kernel_for(gpu, wide) == "blocked"
+    assert kernel_for(tpu, wide) == "splash"
 
 
 def test_every_stage_is_compiled_like_the_fullest() -> None:

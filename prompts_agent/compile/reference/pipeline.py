@@ -1,15 +1,14 @@
-"""Pipeline: layers cut into stages, microbatches passed from stage to stage.
+"""Pipeline: layers cut into stages, a microbatch passed from stage to stage.
 
 One program for all devices, as jax frameworks write it: a dim of stages lies over the pipeline
-axis, a step runs every stage at once on its own microbatch, and a roll hands the results on, which
-the compiler makes a permute. Microbatches go in rounds of as many as there are stages, so that no
-more of them are in flight than under 1F1B (arXiv 2104.04473, section 2.2); the bubble between
-rounds is not that schedule's.
+axis, a tick runs every stage at once, and a roll hands the results on, which the compiler makes a
+permute. Of the microbatches in flight, every stage keeps what the backward pass wants of as many
+ticks as there are stages. That is what the first stage keeps under 1F1B (arXiv 2104.04473, section
+2.2) if one microbatch goes through at a time; each tick then has one stage with work, so the time
+of this program is not that of a pipeline.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,30 +26,24 @@ _AXIS = "pipeline"
 
 
 def pipelined(frame: Frame, params: Tree, tokens: jax.Array, remat: Remat) -> jax.Array:
-    """Tokens [m, b, s] of a round's microbatches → [m, b, s, embed] before the output table."""
-    stages, (count, batch, sequence) = frame.size(_AXIS), tokens.shape
+    """Tokens [b, s] of a microbatch → [b, s, embed] before the output table."""
+    stages, (batch, sequence) = frame.size(_AXIS), tokens.shape
     positions = jnp.broadcast_to(jnp.arange(sequence)[None], (batch, sequence))
     (stack,) = stacks(frame.workload.model)
-    tables = {name: params[name] for name in ("embedding", "positions") if name in params}
     run = layer_scan(frame, stack, positions, remat)
     weight = jax.tree.map(lambda w: w.reshape(stages, -1, *w.shape[1:]), params["layers"][0])
     every_stage = jax.vmap(run, spmd_axis_name=_AXIS)
-    # A scan would keep every tick's one-hot tokens, a vocab wide, for the backward pass.
-    enter = jax.checkpoint(
-        lambda table, ids: embedded(frame, table, ids, positions), prevent_cse=False
-    )
-    state = jnp.zeros((stages, batch, sequence, frame.workload.model.embed), frame.compute)
+    first = embedded(frame, params, tokens, positions)
+    empty = jnp.zeros((stages, *first.shape), first.dtype)
 
-    def tick(state: jax.Array, at: jax.Array) -> tuple[jax.Array, jax.Array]:
-        entering = lax.dynamic_index_in_dim(tokens, jnp.minimum(at, count - 1), 0, keepdims=False)
-        first = enter(tables, entering)
-        state = _held(frame, jnp.roll(state, 1, axis=0).at[0].set(first))
+    def tick(state: jax.Array, at: jax.Array) -> tuple[jax.Array, None]:
         state = _held(frame, every_stage(state, weight))
-        return state, state[stages - 1]
+        # What leaves the last stage is the result, and comes in nowhere again.
+        handed = jnp.roll(state, 1, axis=0)
+        return jnp.where(at == stages - 1, state, _held(frame, handed)), None
 
-    ticks: Any = jnp.arange(count + stages - 1)
-    _, leaving = lax.scan(tick, _held(frame, state), ticks)
-    return normed(frame.workload.model, params["norm"], leaving[stages - 1 :])
+    state, _ = lax.scan(tick, _held(frame, empty.at[0].set(first)), jnp.arange(stages))
+    return normed(frame.workload.model, params["norm"], state[stages - 1])
 
 
 def _held(frame: Frame, state: jax.Array) -> jax.Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -99,12 +98,7 @@ def _gradients(frame: Frame, tree: Any, params: Any, batch: Any) -> tuple[Any, j
     value = jax.value_and_grad(lambda params, part: _loss(frame, params, part))
     count = batch["tokens"].shape[0]
     if _stages_axis(frame):
-        # Rounds of as many microbatches as stages; what does not fill one goes in one round.
-        size = math.gcd(count, frame.size("pipeline"))
-        size = size if size > 1 else count
-        value = jax.value_and_grad(lambda params, part: _round_loss(frame, params, part))
-        count //= size
-        batch = jax.tree.map(lambda x: x.reshape(count, size, *x.shape[1:]), batch)
+        value = jax.value_and_grad(lambda params, part: _stages_loss(frame, params, part))
     if count == 1:
         loss, found = value(copy, jax.tree.map(lambda x: x[0], batch))
         return _cut(frame, tree, found), loss
@@ -133,17 +127,10 @@ def _loss(frame: Frame, params: Any, batch: Any) -> jax.Array:
     return _entropy(frame, params, x, batch["labels"])
 
 
-def _round_loss(frame: Frame, params: Any, batch: Any) -> jax.Array:
-    """Of a pipeline's round; logits of one microbatch at a time, as its last stage has them."""
-    found = pipelined(frame, params, batch["tokens"], frame.layout.remat)
-    one = jax.checkpoint(lambda x, labels: _entropy(frame, params, x, labels), prevent_cse=False)
-
-    def add(total: jax.Array, part: Any) -> tuple[jax.Array, None]:
-        return total + one(*part), None
-
-    total, _ = lax.scan(add, jnp.float32(0), (found, batch["labels"]))
-    mean: jax.Array = total / found.shape[0]
-    return mean
+def _stages_loss(frame: Frame, params: Any, batch: Any) -> jax.Array:
+    """Of a microbatch that goes through a pipeline's stages."""
+    x = pipelined(frame, params, batch["tokens"], frame.layout.remat)
+    return _entropy(frame, params, x, batch["labels"])
 
 
 def _entropy(frame: Frame, params: Any, x: jax.Array, labels: jax.Array) -> jax.Array:

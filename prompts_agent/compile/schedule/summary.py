@@ -17,6 +17,7 @@ from prompts_agent.compile.schedule.walk import Walk
 from prompts_agent.estimate.calibration import Constants
 from prompts_agent.hardware.chip import Chip
 from prompts_agent.layout.layout import Layout
+from prompts_agent.layout.mesh import Axis
 from prompts_agent.workload.workload import Workload
 
 __all__ = ["schedule_of", "timeline_of"]
@@ -72,7 +73,8 @@ def schedule_of(
     if meant is None:
         return found
     told = surprises(scheduled, shown, found, *meant)
-    known = clock_ratio(chip.name) if meant[1].phase.is_training else None
+    whole = meant[0].mesh.size(Axis.PIPELINE) == 1
+    known = clock_ratio(chip.name) if whole and meant[1].phase.is_training else None
     expected_s = known.ratio * rooflined.duration_s if known else None
     return found.model_copy(update={"surprises": told, "expected_s": expected_s})
 
