@@ -44,7 +44,9 @@ class Gap(Record):
         """Both numbers, and which to trust where they are far apart."""
         show = format_bytes if self.unit == "bytes" else format_seconds
         apart = "" if self.ratio is None else f" ({self.ratio:+.0%})"
-        far = ": a large gap, trust the compiler" if self.large else ""
+        # The compiler's need is what it assigned; its step is a prediction as the estimate's is.
+        whom = "trust the compiler" if self.unit == "bytes" else "measure before you trust either"
+        far = f": a large gap, {whom}" if self.large else ""
         what = self.what[0].upper() + self.what[1:]
         both = f"estimated {show(self.estimated)}, compiled {show(self.compiled)}"
         return f"{what}: {both}{apart}{far}."

@@ -33,6 +33,8 @@ def test_a_gap_above_a_quarter_is_large_either_way() -> None:
     assert Gap(what="x", unit="bytes", estimated=1.3, compiled=1.0).large
     assert Gap(what="x", unit="bytes", estimated=0.7, compiled=1.0).large
     assert "trust the compiler" in Gap(what="x", unit="bytes", estimated=2, compiled=1).sentence()
+    step = Gap(what="a step", unit="seconds", estimated=2.0, compiled=1.0)
+    assert "measure before you trust either" in step.sentence()
     # Nothing was compiled where something was expected.
     assert Gap(what="x", unit="bytes", estimated=1.0, compiled=0.0).large
 
