@@ -41,6 +41,8 @@ def test_it_is_said_of_the_program() -> None:
     job = llama("h100:2x8", model=find_model("mixtral-8x7b"))
     assert unsupported(job, divided(data=16, expert=8)) is None
     assert any("axis of its own" in text for text in differences(job, divided(data=16, expert=8)))
+    kept = divided(data=16, expert=8, remat="none")
+    assert "one-hot" in (unsupported(job, kept) or "")
     more = unsupported(job, divided(data=2, tensor=8, expert=8))
     assert more is not None
     assert "more than the data ranks" in more
