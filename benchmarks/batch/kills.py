@@ -80,13 +80,15 @@ def measure(kills: int, seed: int, *, real: bool) -> int:
             batches += 1
             while done < kills:
                 process = run(out)
-                time.sleep(chance.uniform(0.1, took_s))
+                time.sleep(chance.uniform(0.1, took_s / 2))
                 if process.poll() is not None:
                     break
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 done += 1
                 at[moment(out)] += 1
+                if done % 20 == 0:
+                    print(f"{done} kills, {batches} batches, {wrong} differ", flush=True)
             if run(out).wait() != 0 or facts(out) != wanted:
                 wrong += 1
                 print(f"batch {batches}: not as it would be without kills")
