@@ -15,6 +15,7 @@ PromptsError
 │   ├── SettingError            a setting in a file or in the environment
 │   └── OutputError             a result that cannot be written where it was asked for
 ├── NotDiagnosableError         exit 3: readable, but no diagnosis can stand on it
+├── CompileError                exit 3: the compiler gave no program, or is not installed
 └── InternalError               exit 70: a defect of this package, with what to report
 """
 

@@ -36,6 +36,7 @@ def test_the_drawn_tree_is_the_real_one() -> None:
 def test_wrong_input_exits_with_2_and_what_cannot_be_told_with_3(
     error: type[PromptsError],
 ) -> None:
-    expected = {"NotDiagnosableError": 3, "InternalError": 70}.get(error.__name__, 2)
+    others = {"NotDiagnosableError": 3, "CompileError": 3, "InternalError": 70}
+    expected = others.get(error.__name__, 2)
     assert error.exit_code == expected
     assert issubclass(error, InputError) == (expected == ExitCode.BAD_INPUT)
