@@ -11,7 +11,8 @@ class Record(BaseModel):
     """A frozen pydantic model that refuses unknown fields.
 
     Frozen, because a fact that somebody downstream can edit is no longer a fact; unknown fields
-    are errors, because a misspelt key in a file that a person edits must not be ignored.
+    are errors, because a misspelt key in a file that a person edits must not be ignored. Validators
+    are built when a class is first used: a diagnosis uses half of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prompts_agent.agents.report import Config, Proposal, Report
 from prompts_agent.emit import frameworks
-from prompts_agent.emit.existing.existing import Existing
 from prompts_agent.emit.facts import JobFacts
 from prompts_agent.emit.framework import Framework
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout
 from prompts_agent.workload.workload import Constraints
+
+if TYPE_CHECKING:
+    from prompts_agent.emit.existing.existing import Existing
 
 __all__ = ["FRAMEWORKS", "constraints_of", "default_framework", "emit", "with_configs"]
 
