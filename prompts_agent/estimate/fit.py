@@ -1,7 +1,7 @@
 """Residuals of the estimates against public measurements: `python -m prompts_agent.estimate.fit`.
 
-Prints the numbers that stand at the end of `estimate/data/calibration.yaml`. Reads nothing but
-`estimate/data/measured.yaml`.
+Prints what shipped points are missed by (`estimate/data/measured.yaml`), and how the choice among
+the layouts of `estimate/data/pools.yaml` comes out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from prompts_agent.estimate.calibration import Calibration, Residuals, load_calibration
 from prompts_agent.estimate.estimator import estimate
-from prompts_agent.estimate.pools import pool_residuals, score_pools
+from prompts_agent.estimate.pools import score_pools
 from prompts_agent.estimate.ranking import doublings
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.hardware.topology import parse_topology
@@ -251,7 +251,6 @@ def main() -> None:
         name = f"{case.model:15} {case.topology:12} {layout!s:45}"
         lines.append(f"{name} {case.step_time_s:8.3f} s ×{ratio:.2f}")
     lines += [_line(f"step_time.{p}", step_residuals(p, calibration)) for p in ("tpu", "gpu")]
-    lines.append(_line("serving", pool_residuals(calibration)))
     for name, mixture in (("dense", False), ("mixture", True)):
         lines.append(f"pools, {name}: {score_pools(calibration, mixture=mixture)}")
     lines.append(_line("hbm.tpu", compiled_residuals(calibration)))

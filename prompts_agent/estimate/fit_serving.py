@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from prompts_agent.estimate.calibration import Calibration, Constant, Stack
 from prompts_agent.estimate.fit import residuals_of
-from prompts_agent.estimate.fit_training import Fitted, Free, line, plain, scaled
+from prompts_agent.estimate.fit_training import Fitted, Free, plain, searched
 from prompts_agent.estimate.memory import memory_terms
 from prompts_agent.estimate.serving import serving_times
 from prompts_agent.estimate.setting import Setting, setting
@@ -28,8 +28,6 @@ __all__ = ["Served", "fit_serving", "left_out", "misses", "served"]
 
 FloatColumn = NDArray[np.float64]
 
-_PULL = 0.01
-_STEP = 0.5
 _KNEE = 0.1
 _LATENCY_KNEE = 0.3
 _SOURCE = "fitted to public pools of GPUs (prompts calibrate fit)"
@@ -117,22 +115,11 @@ def fit_serving(points: Sequence[Served], start: Calibration, *, passes: int = 3
         return start
     stacks = [stack for stack in _SERVERS if any(one.stack == stack for one in points)]
     free = [(None, one) for one in _SHARED] + [(s, one) for s in stacks for one in _OWN]
-    place = [scaled(one, one.start) for _, one in free]
-    origin = list(place)
 
-    def total(values: list[float]) -> float:
-        pull = [
-            ((v - o) / one.width) ** 2 for v, o, (_, one) in zip(values, origin, free, strict=True)
-        ]
-        return _loss(points, _with(start, free, values)) + _PULL * sum(pull) / len(free)
+    def miss(values: list[float]) -> float:
+        return _loss(points, _with(start, free, values))
 
-    best = total(place)
-    steps = [_STEP * one.width for _, one in free]
-    for _ in range(passes):
-        for index in range(len(free)):
-            place, best, moved = line(total, place, best, index, steps[index])
-            steps[index] *= 1.0 if moved else 0.5
-    return _with(start, free, place)
+    return _with(start, free, searched([one for _, one in free], miss, passes=passes))
 
 
 def left_out(
@@ -152,9 +139,10 @@ def left_out(
     near = np.concatenate([misses(one, whole)["tokens_per_s"] for one in points])
     source = "pools of GPUs, each model family left out in turn; TPUs borrow it"
     kept = residuals_of(-np.concatenate(apart["tokens_per_s"]), source)
-    known = whole.model_copy(
-        update={"serving": kept, "ttft": residuals_of(np.concatenate(apart["ttft_s"]), source)}
-    )
+    first = np.concatenate(apart["ttft_s"])
+    # Where no first token was timed, its interval stays what it was.
+    ttft = residuals_of(first, source) if len(first) else start.ttft
+    known = whole.model_copy(update={"serving": kept, "ttft": ttft})
     return known, Fitted(known, residuals_of(-near, "fitted on the same pools"), kept)
 
 

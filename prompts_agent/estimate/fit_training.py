@@ -24,9 +24,8 @@ __all__ = [
     "Free",
     "cross_validated",
     "fit_constants",
-    "line",
     "plain",
-    "scaled",
+    "searched",
 ]
 
 FloatColumn = NDArray[np.float64]
@@ -137,22 +136,35 @@ def fit_constants(
     """
     own = [point for point in points if point.stack == stack]
     free = START[stack]
-    place = [scaled(one, one.start) for one in free]
+
+    def miss(values: list[float]) -> float:
+        return loss(own, _with(start, stack, free, values))
+
+    return _with(start, stack, free, searched(free, miss, passes=passes if own else 0))
+
+
+def searched(
+    free: Sequence[Free], miss: Callable[[list[float]], float], *, passes: int
+) -> list[float]:
+    """The values of `free`, each on its own scale, that make `miss` and the pull to their starts
+    least: every constant is walked along while that helps, `passes` times over.
+    """
+    place = [_scaled(one, one.start) for one in free]
     origin = list(place)
 
     def total(values: list[float]) -> float:
         pull = sum(
             ((v - o) / one.width) ** 2 for v, o, one in zip(values, origin, free, strict=True)
         )
-        return loss(own, _with(start, stack, free, values)) + _PULL * pull / len(free)
+        return miss(values) + _PULL * pull / len(free)
 
     best = total(place)
     steps = [_STEP * one.width for one in free]
-    for _ in range(passes if own else 0):
+    for _ in range(passes):
         for index in range(len(free)):
-            place, best, moved = line(total, place, best, index, steps[index])
+            place, best, moved = _line(total, place, best, index, steps[index])
             steps[index] *= 1.0 if moved else 0.5
-    return _with(start, stack, free, place)
+    return place
 
 
 def cross_validated(
@@ -178,7 +190,7 @@ def cross_validated(
     )
 
 
-def line(
+def _line(
     total: Callable[[list[float]], float],
     place: list[float],
     best: float,
@@ -200,13 +212,13 @@ def line(
     return place, best, False
 
 
-def scaled(one: Free, value: float) -> float:
+def _scaled(one: Free, value: float) -> float:
     """`value` on the scale that its steps have: logit of a share, else ln."""
     return math.log(value / (1.0 - value)) if one.share else math.log(value)
 
 
 def plain(one: Free, value: float) -> float:
-    """The inverse of `scaled`."""
+    """A value on its scale, as the constant that it stands for."""
     return 1.0 / (1.0 + math.exp(-value)) if one.share else math.exp(value)
 
 

@@ -51,7 +51,7 @@ def cache_room(at: Setting) -> FloatColumn:
     share = sequences_per_replica(at.table, at.workload)
     held = np.sum(list(_fixed(at, share).values()), axis=0)
     room = (usable - at.constants.workspace_bytes) / (1.0 + at.constants.fragmentation) - held
-    return np.asarray(np.floor(np.maximum(room, 0.0) / _sequence_bytes(at)) * _groups(at))
+    return np.asarray(np.floor(np.maximum(room, 0.0) / _sequence_bytes(at)) * at.groups)
 
 
 def cached_tokens(at: Setting) -> float:
@@ -81,11 +81,11 @@ def _weights(at: Setting) -> FloatColumn:
     """
     size = dtype_bytes(at.workload.precision.weights)
     attention = at.sizes.layers * at.arch.attention_layer_parameters / at.sizes.tensor
-    return parameter_bytes(at, size) + size * attention * (_groups(at) - 1.0)
+    return parameter_bytes(at, size) + size * attention * (at.groups - 1.0)
 
 
 def _cache_bytes(at: Setting, sequences: FloatColumn) -> FloatColumn:
-    return np.ceil(sequences / _groups(at)) * _sequence_bytes(at)
+    return np.ceil(sequences / at.groups) * _sequence_bytes(at)
 
 
 def _sequence_bytes(at: Setting) -> FloatColumn:
@@ -96,11 +96,7 @@ def _sequence_bytes(at: Setting) -> FloatColumn:
     A latent (MLA) has no heads to cut: every rank of a group holds it whole.
     """
     arch, z = at.arch, at.sizes
-    ranks = np.clip(z.tensor / _groups(at), 1.0, float(arch.kv_heads))
+    ranks = np.clip(z.tensor / at.groups, 1.0, float(arch.kv_heads))
     ranks = np.where(arch.kv_has_heads, ranks, 1.0)
     size = np.array([dtype_bytes(name) for name in KV_DTYPES])[at.table.kv_dtype]
     return arch.kv_elements(int(cached_tokens(at))) * size / (z.pipeline * z.context * ranks)
-
-
-def _groups(at: Setting) -> FloatColumn:
-    return np.maximum(at.table.attention_data.astype(np.float64), 1.0)

@@ -19,11 +19,12 @@ from prompts_agent.record import Record
 from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Phase, Precision, Traffic, Workload
 
-__all__ = ["Pool", "PoolScore", "load_pools", "pool_residuals", "score_pools"]
+__all__ = ["SERVERS", "Pool", "PoolScore", "load_pools", "score_pools"]
 
 FloatColumn = NDArray[np.float64]
 
-_SERVERS = {"trtllm": Framework.TENSORRT_LLM, "vllm": Framework.VLLM, "sglang": Framework.SGLANG}
+SERVERS = {"trtllm": Framework.TENSORRT_LLM, "vllm": Framework.VLLM, "sglang": Framework.SGLANG}
+"""What the silicon sample calls servers."""
 
 
 class PoolRun(Record):
@@ -57,7 +58,7 @@ class Pool(Record):
             global_batch=self.concurrency,
             sequence=self.input_tokens + self.output_tokens // 2,
             precision=Precision(weights=self.weights),
-            framework=_SERVERS.get(self.source.split()[0]),
+            framework=SERVERS.get(self.source.split()[0]),
             traffic=Traffic(
                 input_tokens=self.input_tokens,
                 output_tokens=self.output_tokens,
@@ -95,19 +96,6 @@ def load_pools() -> list[Pool]:
 
     text = resources.files("prompts_agent.estimate").joinpath("data/pools.yaml").read_text("utf-8")
     return [Pool.model_validate(entry) for entry in yaml.safe_load(text)["pools"]]
-
-
-def pool_residuals(calibration: Calibration | None = None) -> FloatColumn:
-    """ln(estimate ÷ measured) of the seconds a token takes in every run of a dense model."""
-    errors = [
-        np.log(
-            _measured(pool)
-            / estimate(pool.table, pool.workload, calibration=calibration).tokens_per_s
-        )
-        for pool in load_pools()
-        if pool.workload.model.moe is None
-    ]
-    return np.concatenate(errors)
 
 
 def score_pools(calibration: Calibration | None = None, *, mixture: bool = False) -> PoolScore:

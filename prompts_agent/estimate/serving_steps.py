@@ -44,7 +44,7 @@ def decode_step(
     z, constants = at.sizes, at.constants
     micro = np.ceil(sequences / z.pipeline)
     # Every group of attention_data has a scheduler of its own.
-    own = np.ceil(sequences / _groups(at))
+    own = np.ceil(sequences / at.groups)
     weights = _weights_read_s(at, micro)
     flops = 2.0 * micro * (at.arch.active_parameters / z.pipeline) / z.tensor
     matmul = flops / (at.serving_peak_flops_per_s * constants.serving_matmul_efficiency)
@@ -76,7 +76,7 @@ def prefill_step(
     heads = np.ceil(arch.heads / z.tensor)
     overhead = arch.layers * _layer_latency_s(at) + constants.serving_overhead_s
     read = z.pipeline * _weights_read_s(at, tokens)
-    idle = _groups(at) / np.minimum(_groups(at), together)
+    idle = at.groups / np.minimum(at.groups, together)
     return {
         "compute_s": np.maximum(_prompt_matmuls_s(at, tokens, idle), read),
         "attention_s": idle
@@ -92,7 +92,7 @@ def prefill_step(
 def _weights_read_s(at: Setting, tokens: FloatColumn) -> FloatColumn:
     """Reading what one stage has of the weights, of experts those that `tokens` tokens meet."""
     arch, z, constants = at.arch, at.sizes, at.constants
-    groups = _groups(at)
+    groups = at.groups
     expert = arch.expert_layer_parameters * _busiest_share(at, tokens) / z.expert_tensor
     expert = expert / constants.serving_expert_efficiency
     dense = arch.attention_layer_parameters * groups + arch.dense_mlp_layer_parameters
@@ -159,7 +159,7 @@ def _routing_s(at: Setting, tokens: FloatColumn) -> FloatColumn:
     `expert_row_touches` times. Ranks that hold the same tokens do it all, whatever t is.
     """
     arch, z = at.arch, at.sizes
-    rows = tokens * arch.experts_per_token * arch.expert_layer_share / _groups(at)
+    rows = tokens * arch.experts_per_token * arch.expert_layer_share / at.groups
     moved = z.layers * rows * arch.embed * at.element_bytes * at.constants.expert_row_touches
     hbm = at.chip.hbm_bandwidth_bytes_per_s * at.constants.serving_hbm_efficiency
     return moved / hbm
@@ -175,7 +175,7 @@ def _waits_s(at: Setting, tokens: FloatColumn) -> FloatColumn:
     factor of the mesh hold tokens of their own and send them. Context merges partial softmaxes.
     """
     arch, z, links = at.arch, at.sizes, at.links
-    groups = _groups(at)
+    groups = at.groups
     whole = tokens * arch.embed * at.element_bytes
     mlp = _reduce_s(at, whole)
     attention = np.where(groups > 1.0, _reduce_s(at, whole / groups), mlp)
@@ -215,13 +215,9 @@ def _scores_s(at: Setting, sequences: FloatColumn) -> FloatColumn:
     """
     arch, z = at.arch, at.sizes
     cached = arch.cached_tokens(int(cached_tokens(at))) / z.context
-    heads = np.ceil(arch.heads * _groups(at) / z.tensor)
+    heads = np.ceil(arch.heads * at.groups / z.tensor)
     flops = 2.0 * sequences * cached * heads * arch.cached_width * arch.layers
     return flops / (at.wide_flops_per_s * at.constants.attention_efficiency)
-
-
-def _groups(at: Setting) -> FloatColumn:
-    return np.maximum(at.table.attention_data.astype(np.float64), 1.0)
 
 
 def _shards(at: Setting) -> FloatColumn:

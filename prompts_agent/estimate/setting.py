@@ -114,6 +114,11 @@ class Setting:
         return kept & (not self.compiled)
 
     @property
+    def groups(self) -> FloatColumn:
+        """Groups of attention_data of one replica, float64[n]."""
+        return np.maximum(self.table.attention_data.astype(np.float64), 1.0)
+
+    @property
     def residual_shards(self) -> FloatColumn:
         """Over how many tensor ranks the residual stream is cut: all under sequence_parallel."""
         return np.where(self.table.sequence_parallel, self.sizes.tensor, 1.0)

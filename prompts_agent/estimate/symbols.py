@@ -67,8 +67,7 @@ def _sizes(at: Setting) -> Iterator[Symbol]:
         yield Symbol("T", prompt / float(z.context[0]), "tokens", meaning, "the workload")
         running = float(running_sequences(at)[0])
         yield Symbol("b", running, "", "sequences of a replica that decode together", layout)
-        groups = float(max(1, int(at.table.attention_data[0])))
-        yield Symbol("g", groups, "", "groups of attention_data", layout)
+        yield Symbol("g", float(at.groups[0]), "", "groups of attention_data", layout)
     yield Symbol("L", float(z.layers[0]), "", "layers of the fullest stage", layout)
 
 

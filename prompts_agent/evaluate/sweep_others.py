@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from prompts_agent.errors import PromptsError
+from prompts_agent.estimate.pools import SERVERS
 from prompts_agent.evaluate.sweep import Sweep
 from prompts_agent.evaluate.sweep_build import Tried, sweep_of
 from prompts_agent.evaluate.sweep_table import number, read_rows, whole
-from prompts_agent.evaluate.sweep_workers import SERVERS
 from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.mesh import Axis

@@ -9,32 +9,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prompts_agent.errors import PromptsError
+from prompts_agent.estimate.pools import SERVERS
 from prompts_agent.evaluate.sweep import Sweep
 from prompts_agent.evaluate.sweep_build import Tried, sweep_of
 from prompts_agent.evaluate.sweep_table import number, read_rows, whole
 from prompts_agent.hardware.catalog import find_chip
-from prompts_agent.hardware.topology import parse_topology
+from prompts_agent.hardware.topology import Topology
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.catalog import find_model
-from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Constraints, Phase, Precision, Workload
 
-__all__ = ["SERVERS", "decoding_workers", "sequences_of_a_worker"]
-
-SERVERS = {
-    "trtllm": Framework.TENSORRT_LLM,
-    "vllm": Framework.VLLM,
-    "sglang": Framework.SGLANG,
-}
-"""The source's names of servers."""
+__all__ = ["decoding_workers", "sequences_of_a_worker"]
 
 # `1P[tp1pp1adp4etp1ep4]4D[tp8pp1adp1etp1ep8]`: one worker prefills, four decode. Counts that the
 # source does not know are question marks, and say nothing of a worker's batch.
 _POOLS = re.compile(
     r"\d+P\[\w+\](?P<workers>\d+)D\[tp(?P<tp>\d+)pp1adp(?P<adp>\d*)etp\d+ep(?P<ep>\d+)\]"
 )
-# GPUs of one host, where a worker spans several.
-_HOST = {"gb200": 4, "gb300": 4}
 
 
 class _Worker(NamedTuple):
@@ -94,16 +85,14 @@ def _decoded(row: dict[str, str], worker: _Worker, workers: int) -> tuple[Worklo
     sequences = sequences_of_a_worker(
         known[0], workers, output, ttft_s=known[1] / 1e3, tpot_s=tpot_s
     )
-    model, chip = find_model(row["model_path"]), row["system"].removesuffix("_sxm")
+    model, chip = find_model(row["model_path"]), find_chip(row["system"].removesuffix("_sxm"))
     devices = worker.tensor * worker.groups
-    host = min(devices, _HOST.get(chip, 8))
-    find_chip(chip)
     named = f"{row['backend']} tp{worker.tensor} adp{worker.groups} ep{worker.expert}"
     weights = row["precision"] or "bf16"
     workload = Workload(
-        name=f"{model.name} {weights} {named} decode on {devices} {chip} b{sequences}",
+        name=f"{model.name} {weights} {named} decode on {devices} {chip.name} b{sequences}",
         model=model,
-        topology=parse_topology(f"{chip}:{devices // host}x{host}"),
+        topology=Topology.for_device_count(chip, devices),
         phase=Phase.DECODE,
         global_batch=sequences,
         sequence=whole(row, "isl") + output // 2,
