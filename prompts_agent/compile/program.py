@@ -41,28 +41,12 @@ def unsupported(workload: Workload, layout: Layout) -> str | None:
             "would keep them, which the dropless kernels of frameworks with such an expert axis "
             "do not have."
         )
-    reason = _uneven_state(workload, layout)
-    if reason is not None:
-        return reason
     if layout.devices != workload.topology.devices:
         return (
             f"The layout takes {layout.devices} devices and {workload.topology} has "
             f"{workload.topology.devices}."
         )
     return None
-
-
-def _uneven_state(workload: Workload, layout: Layout) -> str | None:
-    """Why ZeRO-1 cannot be built: the reference program cuts a dim, frameworks a flat buffer."""
-    copies, embed = layout.mesh.size(Axis.DATA), workload.model.embed
-    if not workload.phase.is_training or layout.zero_stage != 1 or copies == 1:
-        return None
-    if embed % (copies * layout.mesh.size(Axis.FSDP)) == 0:
-        return None
-    return (
-        f"ZeRO-1 over {copies} data ranks cuts a flat buffer of optimizer state in frameworks; the "
-        f"reference program cuts a dim, and {embed} is no multiple of them."
-    )
 
 
 def _no_stages(workload: Workload) -> str | None:

@@ -18,6 +18,7 @@ from jax.sharding import AxisType, Mesh
 
 from prompts_agent.compile.reference.build import build
 from prompts_agent.compile.reference.frame import Frame, axis_sizes
+from prompts_agent.compile.reference.weights import Weight, weights
 from prompts_agent.layout.layout import Layout
 from prompts_agent.workload.workload import Phase, Traffic, Workload
 
@@ -33,9 +34,13 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     layout = Layout.model_validate(case["layout"])
     if "prompt" in case:
         return continued(workload, layout, case["prompt"])
-    step = build(frame_of(workload, layout, one_hot=case.get("one_hot", False)))
+    frame = frame_of(workload, layout, one_hot=case.get("one_hot", False))
+    step = build(frame)
     compiled = step.lower().compile()
-    arguments = jax.tree.map_with_path(_value, step.arguments)
+    sizes = _sizes(frame)
+    arguments = jax.tree.map_with_path(
+        lambda path, array: _value(path, array, sizes), step.arguments
+    )
     if not workload.phase.is_training:
         arguments = (*arguments[:3], jax.device_put(np.int32(0), step.arguments[3].sharding))
     out = compiled(*arguments)
@@ -78,19 +83,28 @@ def _second(compiled: Any, out: Any, arguments: Any, *, training: bool) -> Any:
     return None if after is None else np.asarray(after[1]).astype(float).tolist()
 
 
-def _value(path: Any, array: jax.ShapeDtypeStruct) -> Any:
+def _sizes(frame: Frame) -> dict[str, tuple[int, ...]]:
+    """The shape of every weight that is trained, by its path; a master copy may be padded."""
+    tree = weights(frame.workload.model, frame.specs)
+    leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda x: isinstance(x, Weight))
+    return {f"[0]['params']{jax.tree_util.keystr(path)}": weight.shape for path, weight in leaves}
+
+
+def _value(path: Any, array: jax.ShapeDtypeStruct, sizes: Any = None) -> Any:
     """The same numbers for the same tensor, however it is cut."""
     name = jax.tree_util.keystr(path)
-    seed = sum(name.encode()) + math.prod(array.shape)
-    random = np.random.default_rng(seed)
+    shape = (sizes or {}).get(name, array.shape)
+    random = np.random.default_rng(sum(name.encode()) + math.prod(shape))
     if np.issubdtype(array.dtype, np.integer):
-        value = random.integers(0, 64, array.shape).astype(array.dtype)
+        value = random.integers(0, 64, shape).astype(array.dtype)
     elif "optimizer" in name or path[0].idx == 1:
-        value = np.zeros(array.shape, array.dtype)
+        value = np.zeros(shape, array.dtype)
     elif "scale" in name or "norm" in name:
-        value = np.ones(array.shape, array.dtype)
+        value = np.ones(shape, array.dtype)
     else:
-        value = (random.standard_normal(array.shape) * 0.05).astype(array.dtype)
+        value = (random.standard_normal(shape) * 0.05).astype(array.dtype)
+    if shape != array.shape:
+        value = np.pad(value, [(0, to - size) for to, size in zip(array.shape, shape, strict=True)])
     return jax.device_put(value, array.sharding)
 
 

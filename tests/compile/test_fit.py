@@ -14,7 +14,7 @@ from prompts_agent.compile import fit as fit_module
 from prompts_agent.compile.child import Ended, Run
 from prompts_agent.compile.fit import fit, fit_many
 from prompts_agent.compile.outcome import CompiledFit, Outcome
-from prompts_agent.compile.program import differences, in_stages, kernel_for, unsupported
+from prompts_agent.compile.program import differences, in_stages, kernel_for
 from prompts_agent.compile.target import target_of
 from prompts_agent.compile.toolchain import TESTED, Toolchain
 from prompts_agent.hardware.topology import parse_topology
@@ -232,14 +232,6 @@ def test_heads_that_cudnn_does_not_take_are_attended_block_by_block() -> None:
     assert kernel_for(gpu, narrow) == "cudnn"
     assert kernel_for(gpu, wide) == "blocked"
     assert kernel_for(tpu, wide) == "splash"
-
-
-def test_state_that_no_dim_can_be_cut_for_is_not_built() -> None:
-    # 4096 is no multiple of 12 data ranks; of 16 it is, and without ZeRO-1 nothing is cut.
-    job = llama("h100:2x6")
-    assert "no multiple" in (unsupported(job, layout(data=12)) or "")
-    assert unsupported(job, layout(data=12, zero_stage=0)) is None
-    assert unsupported(llama("h100:2x8"), layout(data=16)) is None
 
 
 def test_every_stage_is_compiled_like_the_fullest() -> None:

@@ -41,6 +41,8 @@ MIXED = {
         "shared_mlp": 64,
     },
 }  # fmt: skip
+UNEVEN = {"embed": 60, "mlp": 100}
+"""Of 8 ranks: heads and the vocab can be cut, neither dim of the mlp's weights can."""
 
 TRAINING: dict[str, list[Layout]] = {
     "dense": [
@@ -62,6 +64,7 @@ TRAINING: dict[str, list[Layout]] = {
     "latent": [layout(fsdp=2, tensor=4, microbatch=4)],
     "plain": [layout(fsdp=2, tensor=4, microbatch=4)],
     "mixed": [layout(fsdp=4, context=2, microbatch=2)],
+    "uneven": [layout(data=8, zero_stage=1), layout(data=2, fsdp=2, gradient_accumulation=2)],
 }
 SERVING = [
     layout(tensor=8, kv_dtype="fp32"),
@@ -69,7 +72,7 @@ SERVING = [
     layout(data=2, context=2, tensor=2, kv_dtype="fp32"),
 ]
 MODELS: dict[str, dict[str, Any]] = {
-    "dense": {}, "moe": MOE, "latent": LATENT, "plain": PLAIN, "mixed": MIXED,
+    "dense": {}, "moe": MOE, "latent": LATENT, "plain": PLAIN, "mixed": MIXED, "uneven": UNEVEN,
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from prompts_agent.compile.expert_axis import with_expert_axis
 from prompts_agent.compile.reference.dtypes import dtype
 from prompts_agent.compile.reference.untyped import abstract, held, partition
 from prompts_agent.compile.reference.weights import Weight
+from prompts_agent.compile.reference.zero import cut_further
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.specs import (
@@ -142,25 +143,15 @@ class Frame:
         """An array that is not there."""
         return abstract(shape, kind, self.sharding(spec, shape))
 
-    def zero_spec(self, weight: Weight) -> Spec:
-        """The spec of a weight's master copy and optimizer state: cut over copies as well.
+    def master(self, weight: Weight) -> Weight:
+        """A weight's master copy, and its optimizer state: cut over copies as well.
 
         ZeRO-1 (arXiv 1910.02054, section 5.1) cuts over `data`, and over `context` and `expert`
-        where their ranks hold whole weights. A dim that cannot be cut that far keeps the weight's
-        own spec.
+        where their ranks hold whole weights.
         """
         axes: tuple[str, ...] = ("data",) if self.layout.zero_stage else ()
         if self.layout.zero_stage and not self.layout.weights_over_context:
             axes += ("context",)
         if self.layout.zero_stage and self.dense_whole:
             axes += ("expert",)
-        used = {axis for entry in weight.spec for axis in self.axes(entry)}
-        axes = tuple(axis for axis in axes if self.size(axis) > 1 and axis not in used)
-        if weight.embed_dim is None or not axes:
-            return weight.spec
-        wider = axes + self.axes(weight.spec[weight.embed_dim])
-        if weight.shape[weight.embed_dim] % self.size(*wider):
-            return weight.spec
-        spec = list(weight.spec)
-        spec[weight.embed_dim] = wider
-        return tuple(spec)
+        return cut_further(weight, axes, self.mesh.shape)

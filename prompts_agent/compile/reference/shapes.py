@@ -27,7 +27,8 @@ def shapes_of(frame: Frame, step: Step) -> Shapes:
     tree = weights(workload.model, frame.specs, over)
     leaves: list[Weight] = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Weight))
     sharded = [_shard(frame, weight.shape, weight.spec) for weight in leaves]
-    sharded += [_shard(frame, weight.shape, frame.zero_spec(weight)) for weight in leaves]
+    masters = [frame.master(weight) for weight in leaves]
+    sharded += [_shard(frame, master.shape, master.spec) for master in masters]
     gone = set(weight_axes(layout, training=training))
     vocab = workload.model.vocab
     cut = frame.axes(frame.specs["activations.logits"][2])

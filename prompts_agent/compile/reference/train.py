@@ -63,9 +63,12 @@ def _stages_axis(frame: Frame) -> str | None:
 
 def _abstract(frame: Frame, tree: Any, kind: str) -> Any:
     """The tree as arrays that are not there, cut as master copies are."""
-    return jax.tree.map(
-        lambda w: frame.abstract(w.shape, frame.zero_spec(w), dtype(kind)), tree, is_leaf=_is_weight
-    )
+
+    def absent(weight: Weight) -> jax.ShapeDtypeStruct:
+        master = frame.master(weight)
+        return frame.abstract(master.shape, master.spec, dtype(kind))
+
+    return jax.tree.map(absent, tree, is_leaf=_is_weight)
 
 
 def _is_weight(node: object) -> bool:
@@ -85,9 +88,11 @@ def _working_copy(frame: Frame, tree: Any, params: Any) -> Any:
     def copy(weight: Weight, param: jax.Array) -> jax.Array:
         if precision.gradients != precision.weights:
             param = param.astype(kind)
-        if frame.zero_spec(weight) == weight.spec:
+        if frame.master(weight) == weight:
             return param
-        return frame.hold(param, weight.spec)
+        # ZeRO-1 may have padded it; whole rows are taken of what is gathered.
+        whole = param[tuple(slice(size) for size in weight.shape)]
+        return frame.hold(whole, weight.spec)
 
     return jax.tree.map(copy, tree, params, is_leaf=_is_weight)
 
@@ -116,9 +121,15 @@ def _gradients(frame: Frame, tree: Any, params: Any, batch: Any) -> tuple[Any, j
 
 def _cut(frame: Frame, tree: Any, gradients: Any) -> Any:
     """Gradients where their master weights lie: a reduce-scatter under ZeRO-1."""
-    return jax.tree.map(
-        lambda w, g: frame.hold(g, frame.zero_spec(w)), tree, gradients, is_leaf=_is_weight
-    )
+
+    def cut(weight: Weight, gradient: jax.Array) -> jax.Array:
+        master = frame.master(weight)
+        if master.shape != weight.shape:
+            more = [(0, to - size) for to, size in zip(master.shape, weight.shape, strict=True)]
+            gradient = jnp.pad(gradient, more)
+        return frame.hold(gradient, master.spec)
+
+    return jax.tree.map(cut, tree, gradients, is_leaf=_is_weight)
 
 
 def _loss(frame: Frame, params: Any, batch: Any) -> jax.Array:
