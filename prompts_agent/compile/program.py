@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from prompts_agent.compile.expert_axis import with_expert_axis
+from prompts_agent.compile.dropless import is_dropless
+from prompts_agent.compile.expert_axis import divides, taken_ranks
 from prompts_agent.compile.target import Target
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout, Remat
@@ -26,21 +27,6 @@ def unsupported(workload: Workload, layout: Layout) -> str | None:
         reason = _no_stages(workload)
         if reason is not None:
             return reason
-    serves = not workload.phase.is_training
-    divides = layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1
-    # The reference program dispatches whole sequences, which context ranks would hold twice.
-    apart = with_expert_axis(layout) is not None and layout.mesh.size(Axis.CONTEXT) == 1
-    if divides and (serves or not apart):
-        return (
-            "An expert axis that divides more than the data ranks of training is no axis of a jax "
-            "mesh. Set expert_divides to false to compile the layout of a jax framework."
-        )
-    if divides and layout.remat not in (Remat.FULL, Remat.OFFLOAD):
-        return (
-            "The reference program sends tokens by one-hot products; under this remat policy it "
-            "would keep them, which the dropless kernels of frameworks with such an expert axis "
-            "do not have."
-        )
     if layout.devices != workload.topology.devices:
         return (
             f"The layout takes {layout.devices} devices and {workload.topology} has "
@@ -121,6 +107,7 @@ def differences(workload: Workload, layout: Layout) -> tuple[str, ...]:
             "between them."
         )
     found += _of_model(workload.model, training=workload.phase.is_training)
+    found += _of_experts(workload, layout)
     if workload.phase.is_training:
         found += _of_training(workload, layout)
     else:
@@ -132,15 +119,33 @@ def differences(workload: Workload, layout: Layout) -> tuple[str, ...]:
 
 def _of_model(model: ModelSpec, *, training: bool) -> list[str]:
     found = []
-    if model.moe is not None:
-        found.append(
-            "Experts take a fixed number of tokens: 1.25 times the even share in training and "
-            "prefill (dropping), all of them in decode. A dropless kernel needs other buffers."
-        )
     if model.chunked or (model.sliding_window is not None and training):
         found.append("Windows slide; chunks that start afresh are compiled as sliding windows.")
     if model.position_buckets or model.sinks or model.embedding_norm or model.head_bias:
         found.append("Relative bias, sinks, an embedding norm and a head's bias are left out.")
+    return found
+
+
+def _of_experts(workload: Workload, layout: Layout) -> list[str]:
+    if workload.model.moe is None:
+        return []
+    if not is_dropless(workload, layout):
+        return [
+            "Experts take a fixed number of tokens, 1.25 times the even share, and drop the rest. "
+            "A dropless kernel needs other buffers."
+        ]
+    found = [
+        "Experts drop nothing, by a grouped matmul; buffers have room for even routing, and where "
+        "tokens crowd a rank yours are larger."
+    ]
+    if find_chip(workload.topology.chip).platform == "gpu":
+        found.append(
+            "XLA has no grouped matmul for GPUs: a batched one stands for it, with as many rows "
+            "for each expert."
+        )
+    if divides(layout):
+        over = " × ".join(f"{name} {size}" for name, size in taken_ranks(layout).items())
+        found.append(f"Experts are cut over these ranks, innermost first: {over}.")
     return found
 
 
@@ -150,11 +155,6 @@ def _of_training(workload: Workload, layout: Layout) -> list[str]:
         found.append(
             f"Gradients in {workload.precision.gradients} are taken of a copy of the weights in "
             "that dtype; where your framework casts layer by layer, the copy is not there."
-        )
-    if layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1:
-        found.append(
-            "The expert axis, which divides the data ranks, is compiled as an axis of its own, on "
-            "which dense weights are whole."
         )
     if layout.mesh.size(Axis.PIPELINE) > 1:
         found.append(

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from prompts_agent.compile.expert_axis import with_expert_axis
+from prompts_agent.compile.expert_axis import without_expert_axis
 from prompts_agent.compile.program import kernel_for
 from prompts_agent.compile.request import Request, Until
 from prompts_agent.workers.process import die_with_parent
@@ -51,7 +51,7 @@ def _compile(request: Request, directory: Path) -> dict[str, Any]:
         _assume_cudnn()
     started_s = time.monotonic()
     devices, knowledge = absent_devices(request.target, request.compiler)
-    layout = with_expert_axis(request.layout) or request.layout
+    layout = without_expert_axis(request.layout)
     sizes = axis_sizes(layout)
     mesh = absent_mesh(devices, sizes, layout, request.target.slices)
     frame = Frame.of(

@@ -43,6 +43,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     )
     if not workload.phase.is_training:
         arguments = (*arguments[:3], jax.device_put(np.int32(0), step.arguments[3].sharding))
+    arguments = laid_out(compiled, arguments)
     out = compiled(*arguments)
     text = compiled.as_text()
     return {
@@ -57,7 +58,7 @@ def frame_of(workload: Workload, layout: Layout, *, one_hot: bool = False) -> Fr
     sizes = axis_sizes(layout)
     devices = np.array(jax.devices()[: math.prod(sizes.values())]).reshape(tuple(sizes.values()))
     mesh = Mesh(devices, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
-    return Frame.of(mesh, layout, workload, kernel="blocked", one_hot=one_hot)
+    return Frame.of(mesh, layout, workload, kernel="blocked", one_hot=one_hot, even=False)
 
 
 def continued(workload: Workload, layout: Layout, prompt: int) -> dict[str, Any]:
@@ -67,14 +68,22 @@ def continued(workload: Workload, layout: Layout, prompt: int) -> dict[str, Any]
         traffic = Traffic(input_tokens=tokens.shape[1], output_tokens=1, concurrency=1)
         step = build(frame_of(workload.model_copy(update={"traffic": traffic}), layout))
         held = jax.tree.map_with_path(_value, step.arguments[:2])
-        return held[0], step.lower().compile()(*held, tokens, np.int32(0))
+        compiled = step.lower().compile()
+        return held[0], compiled(*laid_out(compiled, (*held, tokens, np.int32(0))))
 
     tokens = np.random.default_rng(3).integers(0, 64, (1, prompt + 1)).astype(np.int32)
     params, (cache, _) = prefilled(tokens[:, :prompt])
     decode = build(frame_of(workload.model_copy(update={"phase": Phase.DECODE}), layout))
-    _, token = decode.lower().compile()(params, cache, tokens[:, prompt], np.int32(prompt))
+    compiled = decode.lower().compile()
+    given = laid_out(compiled, (params, cache, tokens[:, prompt], np.int32(prompt)))
+    _, token = compiled(*given)
     _, (_, whole) = prefilled(tokens)
     return {"result": np.asarray(token).tolist(), "whole": np.asarray(whole).tolist()}
+
+
+def laid_out(compiled: Any, arguments: Any) -> Any:
+    """The arguments in the order of dims that the compiler has chosen."""
+    return jax.tree.map(jax.device_put, arguments, compiled.input_formats[0])
 
 
 def _second(compiled: Any, out: Any, arguments: Any, *, training: bool) -> Any:

@@ -59,7 +59,18 @@ TRAINING: dict[str, list[Layout]] = {
     "moe": [
         layout(expert=4, fsdp=2),
         layout(fsdp=2, expert=2, tensor=2, microbatch=2),
+    ],
+    "dropless": [
         layout(data=8, expert=4, expert_divides=True, zero_stage=1),
+        layout(data=4, tensor=2, expert=4, expert_divides=True, microbatch=2, remat="none"),
+        layout(data=2, tensor=4, expert=2, expert_divides=True, microbatch=4, remat="minimal"),
+        layout(
+            fsdp=4, tensor=2, expert=4, expert_divides=True, microbatch=2, sequence_parallel=True
+        ),
+        layout(data=2, context=2, tensor=2, expert=4, expert_divides=True, microbatch=4),
+        layout(pipeline=2, data=4, expert=2, expert_divides=True, gradient_accumulation=2),
+        layout(fsdp=2, expert=2, tensor=2, microbatch=2, sequence_parallel=True),
+        layout(fsdp=8, remat="none"),
     ],
     "latent": [layout(fsdp=2, tensor=4, microbatch=4)],
     "plain": [layout(fsdp=2, tensor=4, microbatch=4)],
@@ -71,8 +82,15 @@ SERVING = [
     layout(tensor=8, attention_data=4, kv_dtype="fp32"),
     layout(data=2, context=2, tensor=2, kv_dtype="fp32"),
 ]
+EXPERT_SERVING = [
+    layout(tensor=8, expert=2, expert_divides=True, kv_dtype="fp32"),
+    layout(data=2, tensor=4, expert=4, expert_divides=True, attention_data=2, kv_dtype="fp32"),
+    layout(data=4, tensor=2, expert=4, expert_divides=True, kv_dtype="fp32"),
+    layout(expert=4, tensor=2, kv_dtype="fp32"),
+]
 MODELS: dict[str, dict[str, Any]] = {
-    "dense": {}, "moe": MOE, "latent": LATENT, "plain": PLAIN, "mixed": MIXED, "uneven": UNEVEN,
+    "dense": {}, "moe": MOE, "dropless": MOE, "latent": LATENT, "plain": PLAIN, "mixed": MIXED,
+    "uneven": UNEVEN,
 }  # fmt: skip
 
 
@@ -105,7 +123,9 @@ def _case(workload: Workload, cut: Layout, **more: object) -> str:
 @pytest.mark.parametrize("model", TRAINING)
 def test_every_layout_gives_the_loss_of_one_device(model: str) -> None:
     cuts = [ONE, *TRAINING[model]]
-    found = _run(*(_case(tiny(model=MODELS[model]), cut) for cut in cuts))
+    framework = "torchtitan" if model == "dropless" else None
+    job = tiny(model=MODELS[model], framework=framework)
+    found = _run(*(_case(job, cut) for cut in cuts))
     for cut, one in zip(cuts, found, strict=True):
         assert one["result"] == pytest.approx(found[0]["result"], rel=1e-5), cut
         assert one["second"] == pytest.approx(found[0]["second"], rel=1e-5), cut
@@ -129,11 +149,12 @@ def test_axes_move_what_they_should() -> None:
     assert "all-to-all" in expert, "tokens travel to their experts"
 
 
-@pytest.mark.parametrize("model", ["dense", "latent", "mixed"])
+@pytest.mark.parametrize("model", ["dense", "dropless", "latent", "mixed"])
 def test_every_layout_decodes_the_tokens_of_one_device(model: str) -> None:
     workload = tiny("decode", model=MODELS[model])
     # Every layout for the dense model; for the others the one that cuts most ways.
-    cuts = [layout(kv_dtype="fp32"), *(SERVING if model == "dense" else SERVING[-1:])]
+    several = {"dense": SERVING, "dropless": EXPERT_SERVING}
+    cuts = [layout(kv_dtype="fp32"), *several.get(model, SERVING[-1:])]
     found = _run(*(_case(workload, cut) for cut in cuts))
     assert len(found[0]["result"]) == 8
     for cut, one in zip(cuts, found, strict=True):

@@ -59,7 +59,7 @@ def attention(
 
     def local(held: Any, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         k, v = (_own_heads(frame, x, q.shape[1], group, cut=specs[1][1]) for x in (k, v))
-        start = lax.axis_index("context") * q.shape[2] if q.shape[2] < whole else 0
+        start = lax.axis_index(frame.parts("context")) * q.shape[2] if q.shape[2] < whole else 0
         return kernel(held, q, k, v, jnp.asarray(start, jnp.int32))
 
     out = jax.shard_map(
@@ -75,7 +75,7 @@ def attention(
 def _own_heads(frame: Frame, x: jax.Array, heads: int, group: int, *, cut: object) -> jax.Array:
     """The keys or values of each local query head; a device with all KV heads picks its own."""
     if cut is None and frame.size("tensor") > 1:
-        mine = lax.axis_index("tensor") * heads + jnp.arange(heads)
+        mine = lax.axis_index(frame.parts("tensor")) * heads + jnp.arange(heads)
         return jnp.take(x, mine // group, axis=1)
     return x if heads == x.shape[1] else jnp.repeat(x, heads // x.shape[1], axis=1)
 
@@ -120,7 +120,9 @@ def _splash(frame: Frame, heads: int, sequence: int, window: int | None) -> tupl
         block_sizes=sizes,
         residual_checkpoint_name="attention",
     )
-    cut = partition("tensor" if shards > 1 else None, "context" if rows > 1 else None)
+    cut = partition(
+        frame.parts("tensor") if shards > 1 else None, frame.parts("context") if rows > 1 else None
+    )
 
     def kernel(held: Any, q: jax.Array, k: jax.Array, v: jax.Array, start: jax.Array) -> jax.Array:
         del start

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from prompts_agent.compile.reference.block import Tree, activated, dense_mlp
+from prompts_agent.compile.reference.dropless import dropless
 from prompts_agent.compile.reference.frame import Frame
 from prompts_agent.layout.specs import Entry, Spec
 from prompts_agent.model.spec import MoeDims
@@ -38,28 +39,43 @@ def mixture(frame: Frame, weight: Tree, x: jax.Array, *, factor: float | None) -
     """X [groups, tokens, embed] → the same, through `experts_per_token` experts a token."""
     moe = frame.workload.model.moe
     assert moe is not None  # noqa: S101  (only mixtures come here)
-    room = capacity(moe, x.shape[1], factor)
-    dispatch, combine = _routes(frame, weight, x, moe, room)
-    sent = _exchange(frame, jnp.einsum("gsd,gsec->gecd", x, dispatch), out=True)
-    done = _exchange(frame, _expert_mlp(frame, weight, sent), out=False)
-    y = frame.hold(jnp.einsum("gecd,gsec->gsd", done, combine), "activations")
+    shares, chosen = _chosen(frame, weight, x, moe)
+    if frame.dropless:
+        y = dropless(frame, weight, x, shares, chosen)
+    else:
+        y = _dropping(frame, weight, x, capacity(moe, x.shape[1], factor), shares, chosen)
     return y + dense_mlp(frame, weight["shared"], x) if "shared" in weight else y
 
 
-def _routes(
-    frame: Frame, weight: Tree, x: jax.Array, moe: MoeDims, room: int
-) -> tuple[jax.Array, jax.Array]:
-    """Where each token goes, and with which share it comes back: both [groups, tokens, e, room]."""
+def _chosen(frame: Frame, weight: Tree, x: jax.Array, moe: MoeDims) -> tuple[jax.Array, jax.Array]:
+    """The share and the number of each of a token's experts: both [groups, tokens, k]."""
     scores = jnp.einsum(
         "gsd,de->gse", x, weight["router"].astype(x.dtype), preferred_element_type=jnp.float32
     )
     if "router_bias" in weight:
         scores = scores + weight["router_bias"].astype(jnp.float32)
     shares, chosen = lax.top_k(jax.nn.softmax(scores, axis=-1), moe.experts_per_token)
-    shares = (shares / shares.sum(-1, keepdims=True)).astype(frame.compute)
-    groups, tokens = x.shape[:2]
-    picked = jax.nn.one_hot(chosen, moe.experts, dtype=jnp.int32)
-    queue = picked.reshape(groups, tokens * moe.experts_per_token, moe.experts)
+    return (shares / shares.sum(-1, keepdims=True)).astype(frame.compute), chosen
+
+
+def _dropping(
+    frame: Frame, weight: Tree, x: jax.Array, room: int, shares: jax.Array, chosen: jax.Array
+) -> jax.Array:
+    moe = frame.workload.model.moe
+    assert moe is not None  # noqa: S101  (only mixtures come here)
+    dispatch, combine = _routes(frame, shares, chosen, moe.experts, room)
+    sent = _exchange(frame, jnp.einsum("gsd,gsec->gecd", x, dispatch), out=True)
+    done = _exchange(frame, _expert_mlp(frame, weight, sent), out=False)
+    return frame.hold(jnp.einsum("gecd,gsec->gsd", done, combine), "activations")
+
+
+def _routes(
+    frame: Frame, shares: jax.Array, chosen: jax.Array, experts: int, room: int
+) -> tuple[jax.Array, jax.Array]:
+    """Where each token goes, and with which share it comes back: both [groups, tokens, e, room]."""
+    groups, tokens, each = chosen.shape
+    picked = jax.nn.one_hot(chosen, experts, dtype=jnp.int32)
+    queue = picked.reshape(groups, tokens * each, experts)
     place = (jnp.cumsum(queue, axis=1) * queue - 1).reshape(picked.shape)
     # A place below 0 (not chosen) or beyond the room has no column: its row is all zero.
     seats = jax.nn.one_hot(place, room, dtype=frame.compute)

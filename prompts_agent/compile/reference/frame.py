@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from prompts_agent.compile.expert_axis import with_expert_axis
+from prompts_agent.compile.dropless import is_dropless
+from prompts_agent.compile.expert_axis import finer_sizes, taken_ranks, without_expert_axis
 from prompts_agent.compile.reference.dtypes import dtype
+from prompts_agent.compile.reference.expert_ranks import ExpertRanks, expert_ranks, parts_in
 from prompts_agent.compile.reference.untyped import abstract, held, partition
 from prompts_agent.compile.reference.weights import Weight
 from prompts_agent.compile.reference.zero import cut_further
@@ -18,7 +20,6 @@ from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.specs import (
     ATTENTION_DATA,
-    WEIGHT_CLASSES,
     Entry,
     Spec,
     mesh_axes,
@@ -36,7 +37,7 @@ AXES: tuple[str, ...] = (
 
 def axis_sizes(layout: Layout) -> dict[str, int]:
     """Size of each of `AXES`, outermost first."""
-    used = mesh_axes(with_expert_axis(layout) or layout)
+    used = mesh_axes(without_expert_axis(layout))
     return {name: used.get(name, 1) for name in AXES}
 
 
@@ -53,16 +54,22 @@ def _table_over_stages(specs: dict[str, Spec]) -> dict[str, Spec]:
     }
 
 
-def _dense_whole(specs: dict[str, Spec]) -> dict[str, Spec]:
-    """Specs of the dense weights without the expert axis."""
+def _finer(mesh: Mesh, taken: dict[str, int]) -> Mesh:
+    """The same devices in the same order, with the axes that experts are cut over in part split."""
+    sizes = finer_sizes(dict(mesh.shape), taken)
+    grid = mesh.devices.reshape(tuple(sizes.values()))
+    return Mesh(grid, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
 
-    def without(entry: Entry) -> Entry:
+
+def _in_finer(spec: Spec, mesh: Mesh) -> Spec:
+    """A spec with the axes of a finer mesh in place of those that they are parts of."""
+
+    def finer(entry: Entry) -> Entry:
         names = () if entry is None else (entry,) if isinstance(entry, str) else entry
-        left = tuple(name for name in names if name != Axis.EXPERT.value)
-        return left if len(left) > 1 else left[0] if left else None
+        parts = tuple(part for name in names for part in parts_in(mesh, name))
+        return parts if len(parts) > 1 else parts[0] if parts else None
 
-    dense = [name for name in WEIGHT_CLASSES if name in specs and not name.startswith("experts")]
-    return {name: tuple(without(entry) for entry in specs[name]) for name in dense}
+    return tuple(finer(entry) for entry in spec)
 
 
 def _with_stages(entry: Entry) -> Entry:
@@ -75,6 +82,7 @@ class Frame:
     """A mesh, the specs over it, and the job whose program is built."""
 
     mesh: Mesh
+    """Of the layout's axes, or of parts of them where experts are cut over a part."""
     layout: Layout
     workload: Workload
     specs: dict[str, Spec]
@@ -82,27 +90,52 @@ class Frame:
     """Attention: `splash` (TPU), `cudnn` (GPU) or `blocked` (anywhere)."""
     one_hot_lookup: bool
     """Token embeddings by a product with a one-hot matrix, which TPUs fuse, or by a gather."""
-    dense_whole: bool = False
-    """The expert axis holds copies of the dense weights."""
+    dropless: bool
+    """Experts take every token that is sent to them, or only as many as they have room for."""
+    experts: ExpertRanks | None = None
+    """Which ranks hold which experts; None for a dense model."""
+    even: bool = True
+    """Dropless buffers have room for even routing alone, not for any that may come."""
 
     @classmethod
     def of(
-        cls, mesh: Mesh, layout: Layout, workload: Workload, *, kernel: str, one_hot: bool
+        cls,
+        mesh: Mesh,
+        layout: Layout,
+        workload: Workload,
+        *,
+        kernel: str,
+        one_hot: bool,
+        even: bool = True,
     ) -> Frame:
         """Raises `LayoutError` where the layout has no partition specs.
 
-        An expert axis that divides the data ranks becomes an axis of its own, on which dense
-        weights are whole.
+        `mesh` has no axis for an expert axis that divides others; experts are cut over a finer mesh
+        of the same devices.
         """
-        divides = layout.expert_divides and layout.mesh.size(Axis.EXPERT) > 1
-        layout = with_expert_axis(layout) or layout
+        taken, dense = taken_ranks(layout), without_expert_axis(layout)
         training = workload.phase.is_training
-        specs = partition_specs(layout, workload.model, training=training)
-        if layout.mesh.size(Axis.PIPELINE) > 1:
+        specs = partition_specs(dense, workload.model, training=training)
+        if dense.mesh.size(Axis.PIPELINE) > 1:
             specs = specs | _table_over_stages(specs)
-        if divides:
-            specs = specs | _dense_whole(specs)
-        return cls(mesh, layout, workload, specs, kernel, one_hot, divides)
+        if taken:
+            mesh = _finer(mesh, taken)
+            specs = {name: _in_finer(spec, mesh) for name, spec in specs.items()}
+        experts = None
+        if workload.model.moe is not None:
+            experts = expert_ranks(mesh, dense, specs, taken, training=training)
+            specs = specs | experts.specs()
+        return cls(
+            mesh,
+            dense,
+            workload,
+            specs,
+            kernel,
+            one_hot,
+            is_dropless(workload, layout),
+            experts,
+            even,
+        )
 
     @property
     def compute(self) -> np.dtype:
@@ -116,7 +149,11 @@ class Frame:
 
     def size(self, *axes: str) -> int:
         """Devices along these axes together."""
-        return math.prod(self.mesh.shape[axis] for axis in axes)
+        return math.prod(self.mesh.shape[part] for axis in axes for part in self.parts(axis))
+
+    def parts(self, axis: str) -> tuple[str, ...]:
+        """The axes of the mesh that an axis of the layout is, outermost first."""
+        return parts_in(self.mesh, axis)
 
     def axes(self, entry: Entry) -> tuple[str, ...]:
         """The names in a spec's entry."""
@@ -146,12 +183,14 @@ class Frame:
     def master(self, weight: Weight) -> Weight:
         """A weight's master copy, and its optimizer state: cut over copies as well.
 
-        ZeRO-1 (arXiv 1910.02054, section 5.1) cuts over `data`, and over `context` and `expert`
-        where their ranks hold whole weights.
+        ZeRO-1 (arXiv 1910.02054, section 5.1) cuts over `data`, over `context` where its ranks hold
+        whole weights, and experts over all ranks that hold them.
         """
-        axes: tuple[str, ...] = ("data",) if self.layout.zero_stage else ()
-        if self.layout.zero_stage and not self.layout.weights_over_context:
-            axes += ("context",)
-        if self.layout.zero_stage and self.dense_whole:
-            axes += ("expert",)
+        if not self.layout.zero_stage:
+            return weight
+        if weight.expert and self.experts is not None:
+            return cut_further(weight, self.experts.copies, self.mesh.shape)
+        axes = self.parts("data")
+        if not self.layout.weights_over_context:
+            axes += self.parts("context")
         return cut_further(weight, axes, self.mesh.shape)

@@ -82,8 +82,10 @@ def _step(function: Callable[..., Any], params: Any, cache: Cache, inputs: tuple
         arguments=(params, cache, *inputs),
         classes=("parameters", "kv_cache", *("inputs" for _ in inputs)),
         donated=(1,),
-        # A server stores its cache as its kernels read it; row-major order would cost a copy.
+        # A server stores its cache and its weights as its kernels read them; row-major order would
+        # cost a copy (of all expert weights on GPUs).
         free_layout=1,
+        free_inputs=(0,),
         out_shardings=(jax.tree.map(lambda a: a.sharding, cache), None),
     )
 

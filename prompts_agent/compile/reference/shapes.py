@@ -29,7 +29,7 @@ def shapes_of(frame: Frame, step: Step) -> Shapes:
     sharded = [_shard(frame, weight.shape, weight.spec) for weight in leaves]
     masters = [frame.master(weight) for weight in leaves]
     sharded += [_shard(frame, master.shape, master.spec) for master in masters]
-    gone = set(weight_axes(layout, training=training))
+    gone = {n for axis in weight_axes(layout, training=training) for n in frame.parts(axis)}
     vocab = workload.model.vocab
     cut = frame.axes(frame.specs["activations.logits"][2])
     gradient = dtype(workload.precision.gradients).name

@@ -24,6 +24,8 @@ class Step:
     out_shardings: Any
     free_layout: int | None = None
     """The argument whose layout in memory the compiler may choose; the first result has it too."""
+    free_inputs: tuple[int, ...] = ()
+    """Others that the compiler may lay out as it likes, which the function only reads."""
 
     def lower(self) -> Any:
         """The step as StableHLO. Every argument is kept, so that their numbers stay as given."""
@@ -32,6 +34,8 @@ class Step:
             free = _free(arguments[self.free_layout])
             given = [jax.tree.map(lambda a: a.sharding, argument) for argument in arguments]
             given[self.free_layout] = free
+            for index in self.free_inputs:
+                given[index] = _free(arguments[index])
             options = {"in_shardings": tuple(given), "out_shardings": (free, None)}
             arguments = jax.tree.map(lambda a: abstract(a.shape, a.dtype), arguments)
         step = jax.jit(self.function, donate_argnums=self.donated, keep_unused=True, **options)

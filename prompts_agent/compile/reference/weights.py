@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from prompts_agent.compile.reference.stacks import LayerKind, Stack, stacks
@@ -28,6 +28,8 @@ class Weight:
     shape: tuple[int, ...]
     spec: Spec
     embed_dim: int | None = None
+    expert: bool = False
+    """One of a mixture's experts, which may lie on other ranks than dense weights."""
 
 
 WeightTree = dict[str, Any]
@@ -73,7 +75,9 @@ def _stacked(layer: WeightTree, stack: Stack, over: str | None) -> WeightTree:
     for name, child in layer.items():
         if isinstance(child, Weight):
             dim = None if child.embed_dim is None else child.embed_dim + 1
-            found[name] = Weight((stack.periods, *child.shape), (over, *child.spec), dim)
+            found[name] = replace(
+                child, shape=(stack.periods, *child.shape), spec=(over, *child.spec), embed_dim=dim
+            )
         else:
             found[name] = _stacked(child, stack, over)
     return found
@@ -166,11 +170,11 @@ def _experts(model: ModelSpec, specs: Specs) -> WeightTree:
     into, out = specs["experts.in"], specs["experts.out"]
     found: WeightTree = {
         "router": Weight((model.embed, moe.experts), specs["router"], 0),
-        "up": Weight((moe.experts, model.embed, moe.mlp), into, 1),
-        "down": Weight((moe.experts, moe.mlp, model.embed), out, 2),
+        "up": Weight((moe.experts, model.embed, moe.mlp), into, 1, expert=True),
+        "down": Weight((moe.experts, moe.mlp, model.embed), out, 2, expert=True),
     }
     if model.gated_mlp:
-        found["gate"] = Weight((moe.experts, model.embed, moe.mlp), into, 1)
+        found["gate"] = Weight((moe.experts, model.embed, moe.mlp), into, 1, expert=True)
     if moe.router_bias:
         found["router_bias"] = Weight((moe.experts,), (None,))
     if moe.shared_mlp:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from prompts_agent.compile.reference.weights import Weight
 from prompts_agent.layout.specs import Entry
@@ -36,7 +37,7 @@ def cut_further(weight: Weight, axes: tuple[str, ...], sizes: Mapping[str, int])
     shape[dim] = -(-shape[dim] // ways(dim)) * ways(dim)
     wider = (*axes, *_names(spec[dim]))
     spec[dim] = wider if len(wider) > 1 else wider[0]
-    return Weight(tuple(shape), tuple(spec), weight.embed_dim)
+    return replace(weight, shape=tuple(shape), spec=tuple(spec))
 
 
 def _names(entry: Entry) -> tuple[str, ...]:

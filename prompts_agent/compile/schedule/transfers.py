@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts_agent.compile.expert_axis import with_expert_axis
+from prompts_agent.compile.expert_axis import divides, without_expert_axis
 from prompts_agent.estimate.calibration import Constants
 from prompts_agent.estimate.collectives import all_gather_s, send_s
 from prompts_agent.estimate.links import Links, links
@@ -45,7 +45,7 @@ class Transfers(Protocol):
 
 def mesh_of(layout: Layout) -> Mesh:
     """The mesh that the reference program is cut over, positions in jax's order."""
-    used = mesh_axes(with_expert_axis(layout) or layout)
+    used = mesh_axes(without_expert_axis(layout))
     return Mesh(tuple((name, used[name]) for name in _ORDER if name in used), named=True)
 
 
@@ -53,14 +53,20 @@ class LayoutTransfers:
     """Collectives of a program that is cut by a layout we know, on a topology."""
 
     def __init__(self, layout: Layout, topology: Topology, constants: Constants) -> None:
-        layout = with_expert_axis(layout) or layout
+        self._divides = divides(layout)
+        layout = without_expert_axis(layout)
         table, chip = LayoutTable.of([layout]), find_chip(topology.chip)
         self._links = links(table, topology, chip, constants)
         self._mesh = mesh_of(layout)
         self._known: dict[tuple[str, int, str | None, int], float] = {}
 
     def axis_of(self, collective: Collective) -> str | None:
-        """See `Transfers`."""
+        """See `Transfers`. Tokens go over `expert` where that divides other axes' ranks."""
+        if self._divides and collective.kind == "all-to-all":
+            return Axis.EXPERT.value
+        return self._spanned(collective)
+
+    def _spanned(self, collective: Collective) -> str | None:
         return self._mesh.axis_of(collective.groups) if collective.groups else None
 
     def seconds(self, collective: Collective) -> float:
@@ -69,7 +75,7 @@ class LayoutTransfers:
         size = size or self._mesh.size
         if size < 2:
             return 0.0
-        axis = self.axis_of(collective)
+        axis = self._spanned(collective)
         key = (collective.kind, collective.bytes, axis, size)
         if key not in self._known:
             names = axis.split("+") if axis else [name for name, _ in self._mesh.axes]
