@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from prompts_agent.compile.dropless import is_dropless
+from prompts_agent.compile.encoder import encoder_tokens
 from prompts_agent.compile.expert_axis import divides, taken_ranks
 from prompts_agent.compile.target import Target
 from prompts_agent.hardware.catalog import find_chip
@@ -21,8 +22,6 @@ _CUDNN_HEAD_DIM = 128
 
 def unsupported(workload: Workload, layout: Layout) -> str | None:
     """Why the reference program cannot stand for this job; None where it can."""
-    if workload.model.encoder_layers:
-        return "The reference program has no encoder; encoder-decoder models are not compiled."
     if layout.mesh.size(Axis.PIPELINE) > 1:
         reason = _no_stages(workload)
         if reason is not None:
@@ -42,6 +41,11 @@ def _no_stages(workload: Workload) -> str | None:
         return (
             "The reference program serves without pipeline stages: a server passes requests from "
             "stage to stage, which is no step of one program."
+        )
+    if model.encoder_layers:
+        return (
+            f"{model.name} has an encoder and a decoder, so its stages are not alike, and one "
+            "program has the same layers on every stage."
         )
     if model.moe is not None and model.moe.dense_layers:
         return (
@@ -85,11 +89,28 @@ def described(workload: Workload, layout: Layout, target: Target) -> str:
             f"{precision.optimizer_slots} optimizer slots in {precision.optimizer_state}, "
             f"{workload.global_batch} sequences of {workload.sequence} tokens."
         )
+    if model.encoder_layers:
+        return _described_encoder(workload, layout)
     step = "A prefill step" if workload.phase is Phase.PREFILL else "A decode step"
     return (
         f"{step} of {model.name} in JAX: layers by scan, weights {precision.weights}, a KV cache "
         f"in {layout.kv_dtype} of {workload.global_batch} sequences of {workload.sequence} tokens, "
         "updated in place."
+    )
+
+
+def _described_encoder(workload: Workload, layout: Layout) -> str:
+    read = encoder_tokens(workload)
+    step = (
+        "A prefill step (the encoder, and the decoder's first token)"
+        if workload.phase is Phase.PREFILL
+        else "A decode step"
+    )
+    return (
+        f"{step} of {workload.model.name} in JAX: layers by scan, weights "
+        f"{workload.precision.weights}, a KV cache in {layout.kv_dtype} of "
+        f"{workload.global_batch} sequences, each of {read} tokens that the encoder has read and "
+        f"{max(1, workload.sequence - read)} of the decoder's own, updated in place."
     )
 
 
@@ -151,6 +172,11 @@ def _of_experts(workload: Workload, layout: Layout) -> list[str]:
 
 def _of_training(workload: Workload, layout: Layout) -> list[str]:
     found = []
+    if workload.model.encoder_layers:
+        found.append(
+            f"Encoder and decoder read {workload.sequence} tokens each; where your inputs and "
+            "targets differ in length, so does what is kept of them."
+        )
     if workload.precision.gradients != workload.precision.weights:
         found.append(
             f"Gradients in {workload.precision.gradients} are taken of a copy of the weights in "

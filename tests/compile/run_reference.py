@@ -32,6 +32,8 @@ def main() -> None:
 def run(case: dict[str, Any]) -> dict[str, Any]:
     workload = Workload.model_validate(case["workload"])
     layout = Layout.model_validate(case["layout"])
+    if "prompt" in case and workload.model.encoder_layers:
+        return after_encoder(workload, layout, case["prompt"])
     if "prompt" in case:
         return continued(workload, layout, case["prompt"])
     frame = frame_of(workload, layout, one_hot=case.get("one_hot", False))
@@ -79,6 +81,34 @@ def continued(workload: Workload, layout: Layout, prompt: int) -> dict[str, Any]
     _, token = compiled(*given)
     _, (_, whole) = prefilled(tokens)
     return {"result": np.asarray(token).tolist(), "whole": np.asarray(whole).tolist()}
+
+
+def after_encoder(workload: Workload, layout: Layout, prompt: int) -> dict[str, Any]:
+    """The tokens after one and two of a decoder's own: by prefill and decode, and all at once."""
+    from prompts_agent.compile.reference.forward import forward, logits
+
+    random = np.random.default_rng(3)
+    inputs, own = (random.integers(0, 64, (1, n)).astype(np.int32) for n in (prompt, 2))
+    # A server's decoder begins with the first token of the prompt, for want of a start token.
+    own[:, 0] = inputs[:, 0]
+    traffic = Traffic(input_tokens=prompt, output_tokens=1, concurrency=1)
+    job = workload.model_copy(update={"traffic": traffic})
+    step = build(frame_of(job, layout))
+    held = jax.tree.map_with_path(_value, step.arguments[:2])
+    compiled = step.lower().compile()
+    cache, first = compiled(*laid_out(compiled, (*held, inputs, np.int32(0))))
+    decode = build(frame_of(job.model_copy(update={"phase": Phase.DECODE}), layout))
+    compiled = decode.lower().compile()
+    given = laid_out(compiled, (held[0], cache, own[:, 1], np.int32(1)))
+    _, second = compiled(*given)
+    frame = frame_of(job, layout)
+    whole = jax.jit(
+        lambda params: logits(
+            frame, params, forward(frame, params, own, layout.remat, inputs)
+        ).argmax(-1)
+    )(held[0])
+    tokens = [np.asarray(first).tolist(), np.asarray(second).tolist()]
+    return {"result": tokens, "whole": np.asarray(whole).T.tolist()}
 
 
 def laid_out(compiled: Any, arguments: Any) -> Any:

@@ -44,6 +44,11 @@ MIXED = {
 UNEVEN = {"embed": 60, "mlp": 100}
 """Of 8 ranks: heads and the vocab can be cut, neither dim of the mlp's weights can."""
 
+ENCODER = {
+    "kv_heads": 8, "encoder_layers": 2, "layer_norms": 3, "position_buckets": 8, "gated_mlp": False,
+    "tied_embeddings": True,
+}  # fmt: skip
+
 TRAINING: dict[str, list[Layout]] = {
     "dense": [
         layout(fsdp=8),
@@ -72,6 +77,11 @@ TRAINING: dict[str, list[Layout]] = {
         layout(fsdp=2, expert=2, tensor=2, microbatch=2, sequence_parallel=True),
         layout(fsdp=8, remat="none"),
     ],
+    "encoder": [
+        layout(fsdp=8),
+        layout(fsdp=2, tensor=4, microbatch=4, sequence_parallel=True, remat="minimal"),
+        layout(context=2, data=2, tensor=2, microbatch=4),
+    ],
     "latent": [layout(fsdp=2, tensor=4, microbatch=4)],
     "plain": [layout(fsdp=2, tensor=4, microbatch=4)],
     "mixed": [layout(fsdp=4, context=2, microbatch=2)],
@@ -90,7 +100,7 @@ EXPERT_SERVING = [
 ]
 MODELS: dict[str, dict[str, Any]] = {
     "dense": {}, "moe": MOE, "dropless": MOE, "latent": LATENT, "plain": PLAIN, "mixed": MIXED,
-    "uneven": UNEVEN,
+    "uneven": UNEVEN, "encoder": ENCODER,
 }  # fmt: skip
 
 
@@ -149,7 +159,7 @@ def test_axes_move_what_they_should() -> None:
     assert "all-to-all" in expert, "tokens travel to their experts"
 
 
-@pytest.mark.parametrize("model", ["dense", "dropless", "latent", "mixed"])
+@pytest.mark.parametrize("model", ["dense", "dropless", "encoder", "latent", "mixed"])
 def test_every_layout_decodes_the_tokens_of_one_device(model: str) -> None:
     workload = tiny("decode", model=MODELS[model])
     # Every layout for the dense model; for the others the one that cuts most ways.
@@ -161,7 +171,7 @@ def test_every_layout_decodes_the_tokens_of_one_device(model: str) -> None:
         assert one["result"] == found[0]["result"], cut
 
 
-@pytest.mark.parametrize("model", ["dense", "latent", "mixed"])
+@pytest.mark.parametrize("model", ["dense", "encoder", "latent", "mixed"])
 def test_decode_goes_on_where_prefill_ended(model: str) -> None:
     # One token of decode after a prompt of 16 is what a prompt of 17 gives. In `mixed`, experts
     # have room for every token here, so that nothing is dropped on one side only.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,10 +40,25 @@ _SPLASH_QUERIES, _SPLASH_KEYS = 1024, 512
 have by default. 2048 by 2048 takes 16 MiB and is refused by code generation."""
 
 
+class _Seen(NamedTuple):
+    """Which keys a query sees."""
+
+    window: int | None
+    causal: bool
+
+
 def attention(
-    frame: Frame, q: jax.Array, k: jax.Array, v: jax.Array, *, window: int | None
+    frame: Frame,
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    *,
+    window: int | None,
+    causal: bool = True,
 ) -> jax.Array:
-    """Causal attention: q [b, s, heads, d], k [b, s, kv, d], v [b, s, kv, dv] → [b, s, heads, dv].
+    """Attention to what came before, or to all keys where it is not `causal`.
+
+    q [b, s, heads, d], k [b, t, kv, d], v [b, t, kv, dv] → [b, s, heads, dv].
 
     `window` is how many tokens back a query sees.
     """
@@ -55,7 +70,7 @@ def attention(
     arrays = [x.transpose(0, 2, 1, 3) for x in (q, k, v)]
     specs = [frame.spec(s, x.shape) for s, x in zip(cuts, arrays, strict=True)]
     whole, group = q.shape[1], q.shape[2] // k.shape[2]
-    held, held_spec, kernel = _kernel(frame, q, v, window)
+    held, held_spec, kernel = _kernel(frame, q, v, _Seen(window, causal))
 
     def local(held: Any, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         k, v = (_own_heads(frame, x, q.shape[1], group, cut=specs[1][1]) for x in (k, v))
@@ -80,34 +95,35 @@ def _own_heads(frame: Frame, x: jax.Array, heads: int, group: int, *, cut: objec
     return x if heads == x.shape[1] else jnp.repeat(x, heads // x.shape[1], axis=1)
 
 
-def _kernel(
-    frame: Frame, q: jax.Array, v: jax.Array, window: int | None
-) -> tuple[Any, Any, Kernel]:
+def _kernel(frame: Frame, q: jax.Array, v: jax.Array, seen: _Seen) -> tuple[Any, Any, Kernel]:
     """What the kernel holds (a splash kernel has arrays of its own), its specs, and the call."""
     aligned = q.shape[-1] % _LANES == 0 and v.shape[-1] % _LANES == 0
     if frame.kernel == "splash" and aligned:
-        return _splash(frame, q.shape[2], q.shape[1], window)
+        return _splash(frame, q.shape[2], (q.shape[1], v.shape[1]), seen)
     if frame.kernel == "cudnn" and q.shape[-1] == v.shape[-1] and frame.size("context") == 1:
-        return (), (), _cudnn(window)
-    return (), (), _blocked(window)
+        return (), (), _cudnn(seen)
+    return (), (), _blocked(seen)
 
 
-def _splash(frame: Frame, heads: int, sequence: int, window: int | None) -> tuple[Any, Any, Kernel]:
+def _splash(
+    frame: Frame, heads: int, lengths: tuple[int, int], seen: _Seen
+) -> tuple[Any, Any, Kernel]:
     from jax.experimental.pallas.ops.tpu.splash_attention import (
         splash_attention_kernel,
         splash_attention_mask,
     )
 
     shards, rows = frame.size("tensor"), frame.size("context")
-    one = (
-        splash_attention_mask.CausalMask((sequence, sequence), shard_count=rows)
-        if window is None
-        else splash_attention_mask.LocalMask(
-            (sequence, sequence), (window - 1, 0), 0, shard_count=rows
-        )
-    )
-    block = math.gcd(_SPLASH_BLOCK, sequence // rows)
-    queries, keys = math.gcd(_SPLASH_QUERIES, block), math.gcd(_SPLASH_KEYS, block)
+    one: Any
+    if not seen.causal:
+        one = splash_attention_mask.FullMask(lengths)
+    elif seen.window is None:
+        one = splash_attention_mask.CausalMask(lengths, shard_count=rows)
+    else:
+        one = splash_attention_mask.LocalMask(lengths, (seen.window - 1, 0), 0, shard_count=rows)
+    queries = math.gcd(_SPLASH_QUERIES, lengths[0] // rows)
+    block = math.gcd(_SPLASH_BLOCK, lengths[1] // rows)
+    keys = math.gcd(_SPLASH_KEYS, block)
     sizes = splash_attention_kernel.BlockSizes(
         block_q=queries, block_kv=block, block_kv_compute=keys,
         block_q_dkv=queries, block_kv_dkv=block, block_kv_dkv_compute=keys,
@@ -132,28 +148,30 @@ def _splash(frame: Frame, heads: int, sequence: int, window: int | None) -> tupl
     return held, held.manual_sharding_spec(NamedSharding(frame.mesh, cut)), kernel
 
 
-def _cudnn(window: int | None) -> Kernel:
+def _cudnn(seen: _Seen) -> Kernel:
     def kernel(held: Any, q: jax.Array, k: jax.Array, v: jax.Array, start: jax.Array) -> jax.Array:
         del held, start
         turned = [x.transpose(0, 2, 1, 3) for x in (q, k, v)]
         out: jax.Array = jax.nn.dot_product_attention(
             *turned,
-            is_causal=True,
+            is_causal=seen.causal,
             implementation="cudnn",
-            local_window_size=None if window is None else (window - 1, 0),
+            local_window_size=None if seen.window is None else (seen.window - 1, 0),
         )
         return out.transpose(0, 2, 1, 3)
 
     return kernel
 
 
-def _blocked(window: int | None) -> Kernel:
+def _blocked(what: _Seen) -> Kernel:
     def block_of(
         q: jax.Array, k: jax.Array, v: jax.Array, first: jax.Array, *, scale: float
     ) -> jax.Array:
         scores = jnp.einsum("bhqd,bhkd->bhqk", q, k, preferred_element_type=jnp.float32) * scale
         behind = first + jnp.arange(q.shape[2])[:, None] - jnp.arange(k.shape[2])[None, :]
-        seen = behind >= 0 if window is None else (behind >= 0) & (behind < window)
+        seen = (behind >= 0) | (not what.causal)
+        if what.window is not None:
+            seen &= behind < what.window
         shares = jax.nn.softmax(jnp.where(seen, scores, -1e30), axis=-1).astype(v.dtype)
         return jnp.einsum("bhqk,bhkd->bhqd", shares, v)
 

@@ -68,7 +68,7 @@ def queries_keys_values(
             )
         if model.qk_norm:
             q, k = rms(weight["q_norm"], q), rms(weight["k_norm"], k)
-        if not model.learned_positions:
+        if not model.learned_positions and not model.position_buckets:
             q, k = rotated(q, positions), rotated(k, positions)
     keys = frame.specs["kv_cache"] if model.mla is None else frame.specs["activations.heads"]
     q = named(frame.hold(q, "activations.heads"), "q")

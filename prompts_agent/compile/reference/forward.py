@@ -17,40 +17,78 @@ from prompts_agent.compile.reference.block import (
     output,
     queries_keys_values,
 )
+from prompts_agent.compile.reference.cross import cross_keys_values, cross_queries
 from prompts_agent.compile.reference.experts import CAPACITY_FACTOR, mixture
 from prompts_agent.compile.reference.frame import Frame
 from prompts_agent.compile.reference.remat import rematted
-from prompts_agent.compile.reference.stacks import LayerKind, Stack, stacks
+from prompts_agent.compile.reference.stacks import LayerKind, Stack, encoder_stacks, stacks
 from prompts_agent.compile.reference.untyped import named
 from prompts_agent.layout.layout import Remat
 
-__all__ = ["Attend", "embedded", "feed_forward", "forward", "layer_of", "layer_scan", "logits"]
+__all__ = [
+    "Attend",
+    "embedded",
+    "encoded",
+    "feed_forward",
+    "forward",
+    "layer_of",
+    "layer_scan",
+    "logits",
+]
 
 Attend = Callable[[Tree, jax.Array], jax.Array]
 """(attention weights, normed x [b, s, embed]) → attention's output [b, s, embed]."""
 
 
-def forward(frame: Frame, params: Tree, tokens: jax.Array, remat: Remat) -> jax.Array:
-    """Tokens [b, s] → [b, s, embed] before the output table."""
+def forward(
+    frame: Frame, params: Tree, tokens: jax.Array, remat: Remat, inputs: jax.Array | None = None
+) -> jax.Array:
+    """Tokens [b, s] → [b, s, embed] before the output table; `inputs` are an encoder's tokens."""
+    memory = None if inputs is None else encoded(frame, params, inputs, remat)
     batch, sequence = tokens.shape
     positions = jnp.broadcast_to(jnp.arange(sequence)[None], (batch, sequence))
     x = embedded(frame, params, tokens, positions)
     for stack, weight in zip(stacks(frame.workload.model), params["layers"], strict=True):
-        x = layer_scan(frame, stack, positions, remat)(x, weight)
+        x = layer_scan(frame, stack, positions, remat, memory=memory)(x, weight)
     return normed(frame.workload.model, params["norm"], x)
 
 
+def encoded(frame: Frame, params: Tree, inputs: jax.Array, remat: Remat) -> jax.Array:
+    """An encoder's tokens [b, s] → what its last layer says of them, [b, s, embed]."""
+    positions = jnp.broadcast_to(jnp.arange(inputs.shape[1])[None], inputs.shape)
+    x, own = embedded(frame, params, inputs, positions), params["encoder"]
+    for stack, weight in zip(encoder_stacks(frame.workload.model), own["layers"], strict=True):
+        x = layer_scan(frame, stack, positions, remat, causal=False)(x, weight)
+    return normed(frame.workload.model, own["norm"], x)
+
+
 def layer_scan(
-    frame: Frame, stack: Stack, positions: jax.Array, remat: Remat
+    frame: Frame,
+    stack: Stack,
+    positions: jax.Array,
+    remat: Remat,
+    *,
+    causal: bool = True,
+    memory: jax.Array | None = None,
 ) -> Callable[[jax.Array, Any], jax.Array]:
-    """(x [b, s, embed], weights stacked over periods) → x after all of them."""
+    """(x [b, s, embed], weights stacked over periods) → x after all of them.
+
+    Layers with attention to an encoder read its output, `memory`.
+    """
+
+    def cross(weight: Tree, x: jax.Array) -> jax.Array:
+        assert memory is not None  # noqa: S101  (only encoder-decoders come here)
+        q, (k, v) = cross_queries(frame, weight, x), cross_keys_values(frame, weight, memory)
+        return output(frame, weight, attention(frame, q, k, v, window=None, causal=False))
 
     def layer(weight: Tree, x: jax.Array, kind: LayerKind) -> jax.Array:
         def attend(weight: Tree, x: jax.Array) -> jax.Array:
             q, k, v = queries_keys_values(frame, weight, x, positions)
-            return output(frame, weight, attention(frame, q, k, v, window=kind.window))
+            return output(
+                frame, weight, attention(frame, q, k, v, window=kind.window, causal=causal)
+            )
 
-        return layer_of(frame, weight, x, attend, factor=CAPACITY_FACTOR)
+        return layer_of(frame, weight, x, attend, factor=CAPACITY_FACTOR, cross=cross)
 
     layers = [rematted(_bound(layer, kind), remat) for kind in stack.kinds]
 
@@ -94,10 +132,16 @@ def logits(frame: Frame, params: Tree, x: jax.Array) -> jax.Array:
 
 
 def layer_of(
-    frame: Frame, weight: Tree, x: jax.Array, attend: Attend, *, factor: float | None
+    frame: Frame,
+    weight: Tree,
+    x: jax.Array,
+    attend: Attend,
+    *,
+    factor: float | None,
+    cross: Attend | None = None,
 ) -> jax.Array:
-    """One decoder layer around `attend`: pre-norm, with norms after it too where there are four,
-    or with attention and mlp side by side.
+    """One layer around `attend`: pre-norm, with norms after it too where there are four, or with
+    attention and mlp side by side; then around `cross` where it has weights for that.
     """
     model, norms = frame.workload.model, weight["norms"]
     x = named(frame.hold(x, "activations"), "layer_input")
@@ -110,6 +154,9 @@ def layer_of(
     if "3" in norms:
         mixed = normed(model, norms["2"], mixed)
     x = frame.hold(x + mixed, "activations")
+    if "cross" in weight and cross is not None:
+        seen = cross(weight["cross"], normed(model, norms["2"], x))
+        x = frame.hold(x + seen, "activations")
     second = normed(model, norms["1" if "1" in norms else "0"], x)
     out = feed_forward(frame, weight, second, factor=factor)
     if "3" in norms:

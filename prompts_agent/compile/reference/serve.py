@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from prompts_agent.compile.encoder import encoder_tokens
 from prompts_agent.compile.reference.attention import attention
 from prompts_agent.compile.reference.block import (
     Tree,
@@ -26,13 +27,15 @@ from prompts_agent.compile.reference.block import (
     rotated,
     scale_of,
 )
+from prompts_agent.compile.reference.cross import CROSS, cross_keys_values, from_cache
 from prompts_agent.compile.reference.dtypes import dtype
 from prompts_agent.compile.reference.experts import CAPACITY_FACTOR
-from prompts_agent.compile.reference.forward import embedded, layer_of, logits
+from prompts_agent.compile.reference.forward import embedded, encoded, layer_of, logits
 from prompts_agent.compile.reference.frame import Frame
 from prompts_agent.compile.reference.stacks import LayerKind, stacks
 from prompts_agent.compile.reference.step import Step
 from prompts_agent.compile.reference.weights import Weight, weights
+from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.specs import Spec
 
 __all__ = ["decode_step", "prefill_step"]
@@ -51,7 +54,8 @@ def decode_step(frame: Frame) -> Step:
     def step(params: Any, cache: Cache, tokens: jax.Array, position: jax.Array) -> Any:
         positions = jnp.broadcast_to(position, (sequences, 1))
         x = embedded(frame, params, tokens[:, None], positions)
-        x, cache = _through(frame, params, x, cache, _decode_attend(frame, positions, position))
+        attend = _decode_attend(frame, positions, position)
+        x, cache = _through(frame, params, x, cache, (attend, _cross_decode(frame)))
         return cache, jnp.argmax(logits(frame, params, x)[:, 0], axis=-1)
 
     return _step(step, params, cache, (tokens, position))
@@ -68,9 +72,15 @@ def prefill_step(frame: Frame) -> Step:
     slot = frame.abstract((), (), jnp.dtype(jnp.int32))
 
     def step(params: Any, cache: Cache, tokens: jax.Array, slot: jax.Array) -> Any:
-        positions = jnp.broadcast_to(jnp.arange(prompt)[None], (groups, prompt))
+        cross: Attend | None = None
+        if frame.workload.model.encoder_layers:
+            # The encoder reads the prompt, and the decoder begins with a token of its own.
+            cross = _cross_prefill(frame, encoded(frame, params, tokens, Remat.NONE), slot)
+            tokens = tokens[:, :1]
+        positions = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None], tokens.shape)
         x = embedded(frame, params, tokens, positions)
-        x, cache = _through(frame, params, x, cache, _prefill_attend(frame, positions, slot))
+        attend = _prefill_attend(frame, positions, slot)
+        x, cache = _through(frame, params, x, cache, (attend, cross))
         return cache, jnp.argmax(logits(frame, params, x[:, -1:])[:, 0], axis=-1)
 
     return _step(step, params, cache, (tokens, slot))
@@ -100,8 +110,10 @@ def _params(frame: Frame) -> Any:
 
 
 def _prompt(frame: Frame) -> int:
-    traffic = frame.workload.traffic
-    return traffic.input_tokens if traffic is not None else frame.workload.sequence
+    workload = frame.workload
+    if workload.model.encoder_layers:
+        return encoder_tokens(workload)
+    return workload.traffic.input_tokens if workload.traffic is not None else workload.sequence
 
 
 def _groups(frame: Frame) -> int:
@@ -142,7 +154,10 @@ def _cache(frame: Frame) -> Cache:
     for stack in stacks(model):
         layers = []
         for layer in stack.kinds:
-            tokens = min(frame.workload.sequence, layer.window or frame.workload.sequence)
+            whole = frame.workload.sequence
+            if model.encoder_layers:
+                whole = max(1, whole - encoder_tokens(frame.workload))
+            tokens = min(whole, layer.window or whole)
             if model.mla is not None:
                 width = model.mla.kv_lora_rank + model.mla.qk_rope_head_dim
                 shape: tuple[int, ...] = (stack.periods, sequences, tokens, width)
@@ -152,18 +167,21 @@ def _cache(frame: Frame) -> Cache:
             shape = (stack.periods, sequences, stored, tokens, model.head_dim)
             spec = (None, batch, heads, sequence, None)
             layers.append({name: frame.abstract(shape, spec, kind) for name in ("k", "v")})
+            if model.encoder_layers:
+                shape = (*shape[:3], encoder_tokens(frame.workload), model.head_dim)
+                layers[-1] |= {name: frame.abstract(shape, spec, kind) for name in CROSS}
         found.append(layers)
     return found
 
 
 Attend = Callable[[Tree, jax.Array, dict[str, Any], jax.Array, LayerKind], tuple[jax.Array, Any]]
-"""(weights, x, the stack's cache of this layer, which period, kind) → (output, cache)."""
+"""(weights, x, the stack's cache of this layer, which period, kind) → (output, what it wrote)."""
 
 
 def _through(
-    frame: Frame, params: Any, x: jax.Array, cache: Cache, attend: Attend
+    frame: Frame, params: Any, x: jax.Array, cache: Cache, attend: tuple[Attend, Attend | None]
 ) -> tuple[jax.Array, Cache]:
-    """All layers; the cache rides in the carry."""
+    """All layers, by attention to the past and to an encoder; the cache rides in the carry."""
     after: Cache = []
     model = frame.workload.model
     for stack, weight, held in zip(stacks(model), params["layers"], cache, strict=True):
@@ -174,7 +192,10 @@ def _through(
 
 
 def _period(
-    frame: Frame, kinds: tuple[LayerKind, ...], attend: Attend, factor: float | None
+    frame: Frame,
+    kinds: tuple[LayerKind, ...],
+    attend: tuple[Attend, Attend | None],
+    factor: float | None,
 ) -> Callable[[Any, Any], tuple[Any, None]]:
     """One period as a scan's body; its carry is (x, the stack's cache, which period)."""
 
@@ -182,20 +203,27 @@ def _period(
         x, held, index = carry
         written = []
         for kind, one, old in zip(kinds, own, held, strict=True):
-            kept: list[Any] = []
-
-            def attended(
-                weight: Tree, x: jax.Array, kind: LayerKind = kind, old: Any = old, kept: Any = kept
-            ) -> jax.Array:
-                y, new = attend(weight, x, old, index, kind)
-                kept.append(new)
-                return y
-
-            x = layer_of(frame, one, x, attended, factor=factor)
-            written += kept
+            kept = dict(old)
+            past, cross = (_keeping(call, kept, index, kind) for call in attend)
+            x = layer_of(frame, one, x, past, factor=factor, cross=cross)
+            written.append(kept)
         return (x, written, index + 1), None
 
     return period
+
+
+def _keeping(
+    attend: Attend | None, kept: dict[str, Any], index: jax.Array, kind: LayerKind
+) -> Callable[[Tree, jax.Array], jax.Array]:
+    """`attend` as a layer calls it; what it writes is put into `kept`."""
+
+    def attended(weight: Tree, x: jax.Array) -> jax.Array:
+        assert attend is not None  # noqa: S101  (a layer without such attention calls none)
+        y, new = attend(weight, x, kept, index, kind)
+        kept.update(new)
+        return y
+
+    return attended
 
 
 def _write(cache: jax.Array, new: jax.Array, at: tuple[Any, ...]) -> jax.Array:
@@ -204,16 +232,49 @@ def _write(cache: jax.Array, new: jax.Array, at: tuple[Any, ...]) -> jax.Array:
     return lax.dynamic_update_slice(cache, new.astype(cache.dtype), start)
 
 
-def _prefill_attend(frame: Frame, positions: jax.Array, slot: jax.Array) -> Attend:
+def _stored(
+    frame: Frame, cache: jax.Array, new: jax.Array, index: jax.Array, slot: jax.Array
+) -> jax.Array:
+    """The cache with what a prompt of every group gives at a slot.
+
+    [periods, groups × each, …] seen as [periods, groups, each, …]: a group writes its own.
+    """
     groups = _groups(frame)
+    each = cache.shape[1] // groups
+    split = cache.reshape(cache.shape[0], groups, each, *cache.shape[2:])
+    at = (index, None, slot, *(None for _ in cache.shape[2:]))
+    return _write(split, new[None, :, None], at).reshape(cache.shape)
 
-    def stored(cache: jax.Array, new: jax.Array, index: jax.Array) -> jax.Array:
-        # [periods, groups × each, …] seen as [periods, groups, each, …]: a group writes its own.
-        each = cache.shape[1] // groups
-        split = cache.reshape(cache.shape[0], groups, each, *cache.shape[2:])
-        at = (index, None, slot, *(None for _ in cache.shape[2:]))
-        return _write(split, new[None, :, None], at).reshape(cache.shape)
 
+def _cross_prefill(frame: Frame, memory: jax.Array, slot: jax.Array) -> Attend:
+    """Keys and values of the encoder's output are worked out once and kept."""
+
+    def attend(
+        weight: Tree, x: jax.Array, held: dict[str, Any], index: jax.Array, kind: LayerKind
+    ) -> tuple[jax.Array, Any]:
+        del kind
+        new = [_copied(frame, y) for y in cross_keys_values(frame, weight, memory)]
+        written = {
+            name: _stored(frame, held[name], y, index, slot)
+            for name, y in zip(CROSS, new, strict=True)
+        }
+        return from_cache(frame, weight, x, *new), written
+
+    return attend
+
+
+def _cross_decode(frame: Frame) -> Attend:
+    def attend(
+        weight: Tree, x: jax.Array, held: dict[str, Any], index: jax.Array, kind: LayerKind
+    ) -> tuple[jax.Array, Any]:
+        del kind
+        kept = [lax.dynamic_index_in_dim(held[n], index, 0, keepdims=False) for n in CROSS]
+        return from_cache(frame, weight, x, *kept), {}
+
+    return attend
+
+
+def _prefill_attend(frame: Frame, positions: jax.Array, slot: jax.Array) -> Attend:
     def attend(
         weight: Tree, x: jax.Array, held: dict[str, Any], index: jax.Array, kind: LayerKind
     ) -> tuple[jax.Array, Any]:
@@ -225,7 +286,10 @@ def _prefill_attend(frame: Frame, positions: jax.Array, slot: jax.Array) -> Atte
             new = {"k": _copied(frame, k), "v": _copied(frame, v)}
         room = held["latent"].shape[2] if "latent" in held else held["k"].shape[3]
         new = {name: y[..., -room:, :] for name, y in new.items()}
-        held = {name: stored(held[name], y, index) for name, y in new.items()}
+        held = {name: _stored(frame, held[name], y, index, slot) for name, y in new.items()}
+        if q.shape[1] == 1:
+            # One token sees itself alone.
+            return output(frame, weight, jnp.repeat(v, q.shape[2] // v.shape[2], axis=2)), held
         return output(frame, weight, attention(frame, q, k, v, window=kind.window)), held
 
     return attend

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from prompts_agent.model.spec import ModelSpec
 
-__all__ = ["LayerKind", "Stack", "stacks"]
+__all__ = ["LayerKind", "Stack", "encoder_stacks", "stacks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,13 @@ def stacks(model: ModelSpec) -> tuple[Stack, ...]:
         if rest:
             found.append(Stack(tuple(rest), 1))
     return tuple(found)
+
+
+def encoder_stacks(model: ModelSpec) -> tuple[Stack, ...]:
+    """An encoder's layers, which are all alike; none for a decoder alone."""
+    if not model.encoder_layers:
+        return ()
+    return (Stack((LayerKind(experts=False, window=None),), model.encoder_layers),)
 
 
 def _kind(model: ModelSpec, index: int) -> LayerKind:

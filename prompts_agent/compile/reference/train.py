@@ -50,11 +50,17 @@ def train_step(frame: Frame) -> Step:
 
     return Step(
         function=step,
-        arguments=(state, {"tokens": tokens, "labels": tokens}),
+        arguments=(state, dict.fromkeys(_inputs(frame), tokens)),
         classes=({"params": "parameters", "optimizer": "optimizer"}, "inputs"),
         donated=(0,),
         out_shardings=(jax.tree.map(lambda a: a.sharding, state), None),
     )
+
+
+def _inputs(frame: Frame) -> tuple[str, ...]:
+    """What a batch has: an encoder reads as many tokens as the decoder."""
+    encodes = ("inputs",) if frame.workload.model.encoder_layers else ()
+    return ("tokens", "labels", *encodes)
 
 
 def _stages_axis(frame: Frame) -> str | None:
@@ -134,7 +140,7 @@ def _cut(frame: Frame, tree: Any, gradients: Any) -> Any:
 
 def _loss(frame: Frame, params: Any, batch: Any) -> jax.Array:
     """Mean cross entropy of one microbatch."""
-    x = forward(frame, params, batch["tokens"], frame.layout.remat)
+    x = forward(frame, params, batch["tokens"], frame.layout.remat, batch.get("inputs"))
     return _entropy(frame, params, x, batch["labels"])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prompts_agent.compile.reference.stacks import LayerKind, Stack, stacks
+from prompts_agent.compile.reference.stacks import LayerKind, Stack, encoder_stacks, stacks
 from prompts_agent.layout.specs import Spec
 from prompts_agent.model.spec import MlaDims, ModelSpec
 
@@ -51,6 +51,14 @@ def weights(model: ModelSpec, specs: Specs, over: str | None = None) -> WeightTr
             for stack in stacks(model)
         ],
     }
+    if model.encoder_layers:
+        tree["encoder"] = {
+            "norm": _norm(model),
+            "layers": [
+                [_stacked(_encoder_layer(model, specs), stack, None) for _ in stack.kinds]
+                for stack in encoder_stacks(model)
+            ],
+        }
     if not model.tied_embeddings:
         tree["logits"] = Weight((model.embed, model.vocab), specs["logits"], 0)
     if model.learned_positions:
@@ -86,6 +94,8 @@ def _stacked(layer: WeightTree, stack: Stack, over: str | None) -> WeightTree:
 def _layer(model: ModelSpec, kind: LayerKind, specs: Specs) -> WeightTree:
     attention = _latent(model, model.mla, specs) if model.mla else _grouped(model, specs)
     layer: WeightTree = {"attention": attention}
+    if model.encoder_layers:
+        layer["cross"] = _grouped(model, specs)
     layer["norms"] = {str(index): _norm(model) for index in range(_norms(model))}
     if kind.experts:
         layer["experts"] = _experts(model, specs)
@@ -94,8 +104,20 @@ def _layer(model: ModelSpec, kind: LayerKind, specs: Specs) -> WeightTree:
     return layer
 
 
+def _encoder_layer(model: ModelSpec, specs: Specs) -> WeightTree:
+    return {
+        "attention": _grouped(model, specs),
+        "norms": {str(index): _norm(model) for index in range(2)},
+        "mlp": _mlp(model, model.mlp, specs),
+    }
+
+
 def _norms(model: ModelSpec) -> int:
-    """Norms that the reference layer has: one for a shared parallel block, two, or four."""
+    """Norms that the reference layer has: one for a shared parallel block, two, three around
+    attention to an encoder, or four.
+    """
+    if model.encoder_layers:
+        return 3
     return 4 if model.layer_norms >= 4 else min(model.layer_norms, 2)
 
 
