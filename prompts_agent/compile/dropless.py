@@ -17,8 +17,11 @@ def is_dropless(workload: Workload, layout: Layout) -> bool:
     """Servers drop nothing, nor do Megatron-Core, torchtitan and MegaBlocks unless told to.
 
     Training in jax has a capacity, as the published Mixtral recipes for TPUs have
-    (`capacity_factor` 1.25); a job on TPUs that names no framework is taken for one.
+    (`capacity_factor` 1.25); a job on TPUs that names no framework is taken for one. MaxText has
+    both, so a workload may say which (`dropless`).
     """
+    if workload.dropless is not None and workload.phase.is_training and not divides(layout):
+        return workload.dropless
     if not workload.phase.is_training or divides(layout):
         return True
     if workload.framework is None:

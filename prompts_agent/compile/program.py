@@ -153,7 +153,7 @@ def _of_experts(workload: Workload, layout: Layout) -> list[str]:
     if not is_dropless(workload, layout):
         return [
             "Experts take a fixed number of tokens, 1.25 times the even share, and drop the rest. "
-            "A dropless kernel needs other buffers."
+            "If yours drop nothing, say `dropless: true` in the workload."
         ]
     found = [
         "Experts drop nothing, by a grouped matmul; buffers have room for even routing, and where "

@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from prompts_agent.compile.dropless import is_dropless
 from prompts_agent.compile.target import Target
 from prompts_agent.compile.toolchain import Toolchain
 from prompts_agent.layout.layout import Layout
@@ -58,6 +59,7 @@ def key_of(request: Request, toolchain: Toolchain) -> str:
         "global_batch": workload.global_batch,
         "sequence": workload.sequence,
         "precision": workload.precision.model_dump(mode="json"),
+        "dropless": workload.model.moe is not None and is_dropless(workload, request.layout),
         "input_tokens": workload.traffic.input_tokens if workload.traffic else None,
         "layout": request.layout.model_dump(mode="json"),
         "target": request.target.model_dump(mode="json"),

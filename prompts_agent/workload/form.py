@@ -77,6 +77,7 @@ class WorkloadForm(Record):
     objective: Objective = Objective.THROUGHPUT
     precision: Precision = Precision()
     framework: Framework | None = None
+    dropless: bool | None = None
     traffic: Traffic | None = None
     constraints: Constraints = Constraints()
     baseline: LayoutForm | None = None

@@ -153,6 +153,9 @@ class Workload(Record):
     precision: Precision = Precision()
     framework: Framework | None = None
     """None: not known, or none of those that are known apart."""
+    dropless: bool | None = None
+    """Training: experts take every token that is sent to them, or only as many as they have room
+    for. None: as the framework does unless told otherwise."""
     traffic: Traffic | None = None
     constraints: Constraints = Constraints()
     baseline: Layout | None = None

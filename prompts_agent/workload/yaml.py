@@ -70,6 +70,7 @@ def load_workload(path: Path | str) -> Workload:
         objective=form.objective,
         precision=form.precision,
         framework=form.framework,
+        dropless=form.dropless,
         traffic=form.traffic,
         constraints=form.constraints,
         baseline=baseline,

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -32,6 +33,8 @@ def main() -> None:
 def run(case: dict[str, Any]) -> dict[str, Any]:
     workload = Workload.model_validate(case["workload"])
     layout = Layout.model_validate(case["layout"])
+    if "kernel" in case:
+        return mixed(workload, layout, case["kernel"])
     if "prompt" in case and workload.model.encoder_layers:
         return after_encoder(workload, layout, case["prompt"])
     if "prompt" in case:
@@ -54,6 +57,34 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         "collectives": [kind for kind in KINDS if re.search(rf"= .*{kind}(-start)?\(", text)],
         "classes": sorted(set(step.argument_classes())),
     }
+
+
+def mixed(workload: Workload, layout: Layout, kernel: str) -> dict[str, Any]:
+    """What a mixture gives by this kernel's grouped matmul, and by numpy, an expert at a time."""
+    from prompts_agent.compile.reference.experts import mixture
+
+    moe, embed = workload.model.moe, workload.model.embed
+    assert moe is not None
+    random = np.random.default_rng(7)
+    x = random.standard_normal((8, 16, embed)).astype(np.float32)
+    shapes = {"up": (embed, moe.mlp), "gate": (embed, moe.mlp), "down": (moe.mlp, embed)}
+    weight: dict[str, Any] = {
+        name: random.standard_normal((moe.experts, *shape)).astype(np.float32) * 0.1
+        for name, shape in shapes.items()
+    }
+    weight["router"] = random.standard_normal((embed, moe.experts)).astype(np.float32)
+    frame = replace(frame_of(workload, layout), kernel=kernel)
+    found = jax.jit(lambda weight, x: mixture(frame, weight, x, factor=None))(weight, x)
+    scores = np.exp(x @ weight["router"])
+    chosen = np.argsort(-scores, axis=-1)[..., : moe.experts_per_token]
+    shares = np.take_along_axis(scores, chosen, axis=-1)
+    shares /= shares.sum(-1, keepdims=True)
+    whole = np.zeros_like(x)
+    for expert in range(moe.experts):
+        gate, up = x @ weight["gate"][expert], x @ weight["up"][expert]
+        out = (gate / (1 + np.exp(-gate)) * up) @ weight["down"][expert]
+        whole += out * np.where(chosen == expert, shares, 0).sum(-1, keepdims=True)
+    return {"error": float(np.abs(np.asarray(found) - whole).max()), "size": float(whole.std())}
 
 
 def frame_of(workload: Workload, layout: Layout, *, one_hot: bool = False) -> Frame:

@@ -13,6 +13,7 @@ from prompts_agent.compile.request import Request, key_of
 from prompts_agent.compile.target import target_of
 from prompts_agent.compile.toolchain import Toolchain
 from prompts_agent.layout.layout import Layout
+from prompts_agent.model.catalog import find_model
 from prompts_agent.workload.workload import Workload
 
 CHAIN = Toolchain(platform="tpu", compiler="libtpu", versions={"jax": "1", "libtpu": "1"})
@@ -39,6 +40,10 @@ def test_a_key_hangs_on_what_the_compiler_sees() -> None:
     }
     assert key not in others
     assert len(others) == 5
+    # A framework decides what is compiled for a mixture alone.
+    assert key == _key(cut, llama(framework="torchtitan"))
+    mixture = {"model": find_model("mixtral-8x7b")}
+    assert _key(cut, llama(**mixture)) != _key(cut, llama(framework="torchtitan", **mixture))
 
 
 def test_an_answer_comes_back_as_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

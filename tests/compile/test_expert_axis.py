@@ -62,4 +62,6 @@ def test_servers_and_torch_trainers_drop_nothing() -> None:
     assert is_dropless(tpu, divided(fsdp=16, expert=8))
     assert not is_dropless(gpu.model_copy(update={"framework": Framework.MAXTEXT}), factor)
     assert is_dropless(gpu.model_copy(update={"framework": Framework.MEGATRON_BRIDGE}), factor)
+    assert is_dropless(tpu.model_copy(update={"dropless": True}), factor)
+    assert not is_dropless(gpu.model_copy(update={"dropless": False}), factor)
     assert is_dropless(tiny("decode"), layout(tensor=8))

@@ -14,7 +14,7 @@ from prompts_agent.compile.outcome import Outcome
 from prompts_agent.compile.request import Until
 from prompts_agent.layout.layout import Layout
 from prompts_agent.model.catalog import find_model
-from prompts_agent.workload.workload import Precision, Workload
+from prompts_agent.workload.workload import Precision, Traffic, Workload
 
 GIB = 2**30
 TOLERANCE = 0.10
@@ -81,6 +81,56 @@ def test_a_cache_is_updated_in_place() -> None:
     # And a period's slice of keys and values, 0.25 GiB, on its way through the attention.
     assert found.buffers.kv_cache == pytest.approx(8.25 * GIB, abs=0.01 * GIB)
     assert found.hbm_need_bytes == pytest.approx(10.1 * GIB, rel=0.02)
+
+
+def small_mixture(topology: str, **fields: object) -> Workload:
+    """Four layers of mixtral-8x7b."""
+    model = find_model("mixtral-8x7b").model_copy(update={"layers": 4})
+    return llama(topology, model=model, **fields)
+
+
+@pytest.mark.usefixtures("tpu_compiler")
+def test_a_dropless_mixture_has_rows_for_even_routing() -> None:
+    # Of 4 layers x 8 experts x 3 x 4096 x 14336 weights each of 8 expert ranks has one expert; two
+    # bytes a weight are 1.41 GB, and dense weights are 4 x 42e6 + 2 x 131e6 over 8: 0.11 GB.
+    job = small_mixture(
+        "v6e:2x4", phase="prefill", global_batch=8, precision=Precision(weights="bf16")
+    )
+    cut = layout(tensor=8, expert=8, expert_divides=True)
+    found = fit(cut, job)
+    assert found.outcome is Outcome.FITS, found.reason
+    assert found.buffers is not None
+    assert found.buffers.parameters == pytest.approx(1.516e9, rel=0.01)
+
+
+@pytest.mark.usefixtures("gpu_compiler")
+def test_tokens_go_to_experts_and_nothing_else_is_odd() -> None:
+    job = small_mixture("h100:1x8", global_batch=8)
+    cut = layout(fsdp=8, expert=8, expert_divides=True, remat="none")
+    found = fit(cut, job, until=Until.SCHEDULE)
+    assert found.schedule is not None, found.reason
+    sent = {use.axis for use in found.schedule.collectives if use.kind == "all-to-all"}
+    assert "expert" in sent
+    assert not [one for one in found.schedule.surprises if "for" in one.kind]
+
+
+@pytest.mark.usefixtures("gpu_compiler")
+def test_an_encoder_s_keys_are_cached_apart() -> None:
+    # flan-ul2: 32 layers x 16 heads x 256 x 2 bytes x 2 a token; 32 sequences of 1280 over 8 cards
+    # are 2.68 GB, and 20e9 weights in bf16 4.9 GB.
+    traffic = Traffic(input_tokens=1024, output_tokens=256, concurrency=32)
+    job = llama(
+        "h100:1x8",
+        model=find_model("flan-ul2-20b"),
+        phase="decode",
+        global_batch=32,
+        sequence=1280,
+        precision=Precision(weights="bf16"),
+        traffic=traffic,
+    )
+    found = fit(layout(tensor=8), job)
+    assert found.buffers is not None, found.reason
+    assert found.buffers.kv_cache == pytest.approx(32 * 16 * 256 * 4 * 32 * 1280 / 8, rel=0.001)
 
 
 @pytest.mark.usefixtures("tpu_compiler")

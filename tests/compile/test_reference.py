@@ -98,6 +98,7 @@ EXPERT_SERVING = [
     layout(data=4, tensor=2, expert=4, expert_divides=True, kv_dtype="fp32"),
     layout(expert=4, tensor=2, kv_dtype="fp32"),
 ]
+KERNELS = ("splash", "blocked")
 MODELS: dict[str, dict[str, Any]] = {
     "dense": {}, "moe": MOE, "dropless": MOE, "latent": LATENT, "plain": PLAIN, "mixed": MIXED,
     "uneven": UNEVEN, "encoder": ENCODER,
@@ -140,6 +141,18 @@ def test_every_layout_gives_the_loss_of_one_device(model: str) -> None:
         assert one["result"] == pytest.approx(found[0]["result"], rel=1e-5), cut
         assert one["second"] == pytest.approx(found[0]["second"], rel=1e-5), cut
     assert found[0]["second"] < found[0]["result"], "the optimizer's step lowers the loss"
+
+
+def test_experts_are_what_numpy_makes_of_them() -> None:
+    # By the ragged product that TPUs get and by the batched one of GPUs, tokens sent over all axes.
+    job = tiny(model={"moe": {"experts": 8, "experts_per_token": 3, "mlp": 32}})
+    cuts = [
+        layout(tensor=4, expert=4, data=2, expert_divides=True),
+        layout(fsdp=4, tensor=2, expert=8, expert_divides=True, sequence_parallel=True),
+    ]
+    found = _run(*(_case(job, cut, kernel=kernel) for cut in cuts for kernel in KERNELS))
+    for one in found:
+        assert one["error"] < 1e-5 * max(1.0, one["size"])
 
 
 def test_the_one_hot_lookup_is_the_gather() -> None:

@@ -25,7 +25,10 @@ from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.layout.layout import Layout
 from prompts_agent.layout.mesh import Mesh
+from prompts_agent.trace.hlo.collectives import Collective
 from prompts_agent.trace.hlo.groups import DeviceGroups
+from prompts_agent.trace.hlo.program import Instruction
+from prompts_agent.trace.hlo.shape import Shape
 from prompts_agent.trace.xspace.messages import hlo_proto
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -163,6 +166,23 @@ def test_a_mesh_has_the_order_of_the_reference_program() -> None:
     mesh = mesh_of(LAYOUT)
     assert mesh.axis_of(DeviceGroups(((0, 1, 2, 3), (4, 5, 6, 7)))) == "tensor"
     assert mesh.axis_of(DeviceGroups(((0, 4), (1, 5), (2, 6), (3, 7)))) == "fsdp"
+
+
+def test_tokens_go_over_expert_where_that_divides_other_ranks() -> None:
+    # 16 devices, data 4 x tensor 4, experts over all tensor ranks and 2 of the data ranks.
+    mesh = Mesh.of(data=4, tensor=4, expert=8)
+    cut = Layout(mesh=mesh, expert_divides=True)
+    transfers = LayoutTransfers(cut, parse_topology("v5e:4x4"), constants("tpu"))
+    sent = Instruction(name="sent", opcode="all-to-all", shape=Shape("bf16", (1024,)))
+    tensor = tuple(tuple(range(first, first + 4)) for first in (0, 4, 8, 12))
+
+    def over(kind: str, groups: tuple[tuple[int, ...], ...]) -> str | None:
+        return transfers.axis_of(Collective(kind, None, 2048, DeviceGroups(groups), sent))
+
+    assert over("all-to-all", (tuple(range(8)), tuple(range(8, 16)))) == "expert"
+    # A reshard, and what ranks add up.
+    assert over("all-to-all", tensor) == "tensor"
+    assert over("all-reduce", tensor) == "tensor"
 
 
 def test_somebody_elses_mesh_is_taken_to_be_one_ring() -> None:

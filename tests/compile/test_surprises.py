@@ -70,6 +70,8 @@ def test_residuals_that_sequence_parallel_did_not_cut() -> None:
     assert "sequence_parallel is on" in told.text
     # Without it, an all-reduce is what the layout means.
     assert not found(layout(tensor=16, microbatch=16), whole)
+    # Gradients of the tables, which both axes' ranks add to.
+    assert not found(cut, collective("all-reduce", "fsdp+tensor", 86.7 * GB))
     assert not found(cut, collective("reduce-scatter", "tensor", 86.7 * GB))
 
 

@@ -83,10 +83,12 @@ def _chosen(workload: Workload) -> str:
 def _reduced_residuals(schedule: Schedule, layout: Layout) -> Iterator[Surprise]:
     if not layout.sequence_parallel or layout.mesh.size(Axis.TENSOR) == 1:
         return
-    whole = _bytes(schedule, "all-reduce", Axis.TENSOR)
+    # Over tensor and other axes together go the gradients of tables and norms.
+    reduced = [u for u in schedule.collectives if u.axis == Axis.TENSOR.value]
+    whole = sum(use.bytes for use in reduced if use.kind == "all-reduce")
     scattered = _bytes(schedule, "reduce-scatter", Axis.TENSOR)
     if whole > scattered:
-        seconds = _exposed(schedule, "all-reduce", Axis.TENSOR) / 2
+        seconds = sum(use.exposed_s for use in reduced if use.kind == "all-reduce") / 2
         yield Surprise(
             kind="all-reduce for reduce-scatter",
             axis=Axis.TENSOR.value,

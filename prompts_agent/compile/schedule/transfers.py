@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from prompts_agent.compile.expert_axis import divides, without_expert_axis
+from prompts_agent.compile.expert_axis import taken_ranks, without_expert_axis
 from prompts_agent.estimate.calibration import Constants
 from prompts_agent.estimate.collectives import all_gather_s, send_s
 from prompts_agent.estimate.links import Links, links
@@ -53,7 +53,7 @@ class LayoutTransfers:
     """Collectives of a program that is cut by a layout we know, on a topology."""
 
     def __init__(self, layout: Layout, topology: Topology, constants: Constants) -> None:
-        self._divides = divides(layout)
+        self._exchanges = _exchanges(layout)
         layout = without_expert_axis(layout)
         table, chip = LayoutTable.of([layout]), find_chip(topology.chip)
         self._links = links(table, topology, chip, constants)
@@ -62,7 +62,8 @@ class LayoutTransfers:
 
     def axis_of(self, collective: Collective) -> str | None:
         """See `Transfers`. Tokens go over `expert` where that divides other axes' ranks."""
-        if self._divides and collective.kind == "all-to-all":
+        size = collective.groups.size if collective.groups else None
+        if collective.kind == "all-to-all" and size in self._exchanges:
             return Axis.EXPERT.value
         return self._spanned(collective)
 
@@ -82,6 +83,15 @@ class LayoutTransfers:
             axes = tuple(dict.fromkeys(map(_placed, names)))
             self._known[key] = _seconds(self._links, collective, axes, size)
         return self._known[key]
+
+
+def _exchanges(layout: Layout) -> tuple[int, ...]:
+    """Between how many ranks tokens go where the expert axis divides others: in training all of
+    the axis, in serving those of them that see other tokens.
+    """
+    taken = taken_ranks(layout)
+    apart = [n for axis, n in taken.items() if axis not in (Axis.TENSOR.value, ATTENTION_DATA)]
+    return tuple({math.prod(taken.values()), math.prod(apart)} - {1})
 
 
 def _placed(name: str) -> Axis:
