@@ -47,6 +47,13 @@ Folds = Annotated[
         show_default=False,
     ),
 ]
+FoldsByThem = Annotated[
+    Literal["model", "workload"],
+    typer.Option(
+        "--folds-by",
+        help="What --folds keeps together: a model on a chip, or a model on a number of chips.",
+    ),
+]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes at once.")]
 VerifyThem = Annotated[
     Literal["none", "fit"],
@@ -85,6 +92,7 @@ def evaluate(
     by: By = "",
     output: Directory = None,
     folds: Folds = None,
+    folds_by: FoldsByThem = "model",
     calibration: CalibrationFile = None,
     jobs: Jobs = 1,
     verify: VerifyThem = "none",
@@ -103,6 +111,7 @@ def evaluate(
         by=tuple(key.strip() for key in by.split(",") if key.strip()),
         directory=output,
         folds=folds,
+        folds_by=folds_by,
         calibration=calibration,
         processes=jobs,
     )

@@ -17,7 +17,7 @@ from prompts_agent.estimate.calibration import (
     using,
 )
 from prompts_agent.evaluate.by_recipes import effect
-from prompts_agent.evaluate.folds import cross_validated, find_fitter
+from prompts_agent.evaluate.folds import FoldsBy, cross_validated, find_fitter
 from prompts_agent.evaluate.job import Job, jobs_of
 from prompts_agent.evaluate.plot import plots
 from prompts_agent.evaluate.report_markdown import as_json, as_markdown
@@ -51,6 +51,7 @@ class Request(Record):
     by: tuple[str, ...] = ()
     directory: Path | None = None
     folds: int | None = None
+    folds_by: FoldsBy = "model"
     calibration: Path | None = None
     """A file of constants; None: those that ship."""
     processes: int = 1
@@ -137,7 +138,7 @@ def _calibrations(jobs: Sequence[Job], request: Request) -> Callable[[Job], Cali
             rule="cross-validation fits the constants anew, and this version cannot",
             cure="Leave --folds out: the shipped constants are scored.",
         )
-    return cross_validated(jobs, folds, fit)
+    return cross_validated(jobs, folds, fit, request.folds_by)
 
 
 def _about(request: Request, jobs: Sequence[Job], scores: Sequence[Score]) -> tuple[str, ...]:
@@ -170,7 +171,7 @@ def _about(request: Request, jobs: Sequence[Job], scores: Sequence[Score]) -> tu
 
 def _constants(request: Request) -> str:
     if request.folds:
-        return f"fitted on other models than they are scored on, {request.folds} folds"
+        return f"fitted on other {request.folds_by}s than they are scored on, {request.folds} folds"
     if request.calibration is not None:
         return f"those of {request.calibration.name}"
     return "as shipped, which were fitted on a part of these workloads"

@@ -1,18 +1,21 @@
-"""Cross-validation by workload: constants are fitted on other workloads than they are scored on."""
+"""Cross-validation: constants are fitted on other models, or workloads, than they are scored on."""
 
 from __future__ import annotations
 
 import importlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from prompts_agent.errors import InputError
 from prompts_agent.estimate.calibration import Calibration
 from prompts_agent.evaluate.job import Job
 from prompts_agent.workload.workload import Workload
 
-__all__ = ["Fitter", "cross_validated", "find_fitter", "fold_of"]
+__all__ = ["Fitter", "FoldsBy", "cross_validated", "find_fitter", "fold_of"]
+
+FoldsBy = Literal["model", "workload"]
+"""What is never split: a model on a chip, whatever the number of devices, or one such machine."""
 
 
 class Fitter(Protocol):
@@ -47,15 +50,21 @@ def fold_of(groups: Sequence[str], folds: int) -> list[int]:
     return [place[group] for group in groups]
 
 
-def cross_validated(jobs: Sequence[Job], folds: int, fit: Fitter) -> Callable[[Job], Calibration]:
+def cross_validated(
+    jobs: Sequence[Job], folds: int, fit: Fitter, by: FoldsBy = "model"
+) -> Callable[[Job], Calibration]:
     """For each job, the calibration that was fitted on the other folds' workloads."""
-    own = fold_of([job.group for job in jobs], folds)
+
+    def together(job: Job) -> str:
+        return job.group if by == "model" else job.machine
+
+    own = fold_of([together(job) for job in jobs], folds)
     calibrations = [
         fit([job.workload for job, fold in zip(jobs, own, strict=True) if fold != left_out])
         for left_out in range(folds)
     ]
-    by_group = {job.group: calibrations[fold] for job, fold in zip(jobs, own, strict=True)}
-    return lambda job: by_group[job.group]
+    found = {together(job): calibrations[fold] for job, fold in zip(jobs, own, strict=True)}
+    return lambda job: found[together(job)]
 
 
 def find_fitter() -> Fitter | None:

@@ -57,6 +57,14 @@ class Job(Record):
         workload = self.workload
         return f"{workload.model.name} on {workload.topology.chip}"
 
+    @property
+    def machine(self) -> str:
+        """Jobs of one machine are one workload: a model on as many of these chips, whatever the
+        batch, the precision and the software.
+        """
+        topology = self.workload.topology
+        return f"{self.workload.model.name} on {topology.devices} {topology.chip}"
+
     def key(self, calibration: Calibration) -> str:
         """A hash of everything that decides the score."""
         parts = (

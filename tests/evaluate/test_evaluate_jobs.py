@@ -20,6 +20,7 @@ from prompts_agent.evaluate.score import ADVISOR, Score
 from prompts_agent.evaluate.score_adopted import score_adopted
 from prompts_agent.evaluate.score_sweep import score_sweep
 from prompts_agent.evaluate.sources import collection_of, framework_of
+from prompts_agent.hardware.topology import parse_topology
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.layout.table import LayoutTable
 from prompts_agent.workload.workload import Measured, Workload
@@ -188,6 +189,29 @@ def test_a_job_is_scored_with_constants_that_never_saw_it() -> None:
     assert sorted(seen) == [["another"], [one.workload.model.name]]
     assert calibration_of(one).serving.source == "another"
     assert calibration_of(other).serving.source == one.workload.model.name
+
+
+def test_folds_by_workload_may_see_the_model_on_another_machine() -> None:
+    def on(name: str, chips: int) -> Job:
+        sweep = small_sweep(RUNS)
+        topology = parse_topology(f"h100:{chips}x8")
+        model = sweep.workload.model.model_copy(update={"name": name})
+        update = {"model": model, "topology": topology}
+        changed = sweep.workload.model_copy(update=update)
+        return Job(sweep=sweep.model_copy(update={"workload": changed}))
+
+    wanted = [on("one", 1), on("one", 2), on("two", 1), on("two", 2)]
+    seen: list[set[str]] = []
+
+    def fit(workloads: Sequence[Workload], /) -> Calibration:
+        seen.append({w.model.name for w in workloads})
+        return load_calibration()
+
+    cross_validated(wanted, 2, fit)
+    assert seen == [{"two"}, {"one"}]
+    seen.clear()
+    cross_validated(wanted, 2, fit, "workload")
+    assert seen == [{"one", "two"}, {"one", "two"}]
 
 
 def test_the_fitter_is_found_or_is_not_there() -> None:
