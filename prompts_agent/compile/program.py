@@ -12,6 +12,7 @@ from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout, Remat
 from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.spec import ModelSpec
+from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Phase, Workload
 
 __all__ = ["described", "differences", "in_stages", "kernel_for", "unsupported"]
@@ -159,6 +160,12 @@ def _of_experts(workload: Workload, layout: Layout) -> list[str]:
         "Experts drop nothing, by a grouped matmul; buffers have room for even routing, and where "
         "tokens crowd a rank yours are larger."
     ]
+    if workload.phase.is_training and workload.framework is Framework.MAXTEXT:
+        # Its `ragged_buffer_factor` is -1 unless set.
+        found.append(
+            "MaxText has room for the worst routing where experts are cut, unless "
+            "ragged_buffer_factor says otherwise; here it is that of 1."
+        )
     if find_chip(workload.topology.chip).platform == "gpu":
         found.append(
             "XLA has no grouped matmul for GPUs: a batched one stands for it, with as many rows "

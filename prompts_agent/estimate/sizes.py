@@ -86,6 +86,7 @@ def sizes(table: LayoutTable, arch: Architecture, *, sequence: int, serving: boo
     divides = table.expert_divides
     # 8 ranks of data 4 × tensor 2 with expert 4 hold every expert twice.
     ranks = data * fsdp * context * tensor / expert
+    gathered = np.minimum(shared, np.maximum(ranks, 1.0))
     microbatches = table.gradient_accumulation.astype(np.float64)
     interleaved = table.schedule == SCHEDULES.index(PipelineSchedule.INTERLEAVED)
     chunks = np.maximum(table.virtual_stages.astype(np.float64), 1.0)
@@ -99,10 +100,9 @@ def sizes(table: LayoutTable, arch: Architecture, *, sequence: int, serving: boo
         context=context,
         tensor=tensor,
         gathered_shards=shared * np.where(divides, 1.0, expert),
-        expert_gathered_shards=np.where(
-            divides, np.minimum(shared, np.maximum(ranks, 1.0)), shared
-        ),
-        expert_data=np.where(divides, np.maximum(ranks, 1.0), data),
+        expert_gathered_shards=np.where(divides, gathered, shared),
+        # Ranks that an expert is gathered over hold parts of one copy.
+        expert_data=np.where(divides, np.maximum(ranks / gathered, 1.0), data),
         expert_tensor=np.where(
             divides, np.maximum(tensor / expert, 1.0) if serving else 1.0, tensor
         ),

@@ -149,6 +149,15 @@ def test_experts_are_cut_over_the_expert_axis_in_both_meanings() -> None:
     assert factor["gradients"][0] < divided["gradients"][0]
 
 
+def test_ranks_that_gather_an_expert_are_no_copies_of_it() -> None:
+    # Experts over 2 of 8 fsdp ranks: the 4 ranks of one part cut it, so all 8 hold it once, and
+    # ZeRO-1 finds no copy to cut further.
+    work = job("mixtral-8x7b", "h100:1x8", batch=8)
+    cut = memory(table(work, {"fsdp": 8, "expert": 2}, expert_divides=True, zero_stage=1), work)
+    plain = memory(table(work, {"fsdp": 8}, zero_stage=1), work)
+    assert cut["optimizer"][0] == pytest.approx(plain["optimizer"][0])
+
+
 def serving(**fields: object):  # type: ignore[no-untyped-def]
     return job(
         "llama3-8b",

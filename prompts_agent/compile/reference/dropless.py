@@ -24,6 +24,7 @@ from prompts_agent.compile.reference.expert_ranks import ExpertRanks
 from prompts_agent.compile.reference.frame import Frame
 from prompts_agent.compile.reference.rows import collected, placed, places, taken
 from prompts_agent.compile.reference.untyped import exchanged, named, scattered, summed, varying
+from prompts_agent.layout.layout import Remat
 from prompts_agent.layout.specs import Spec
 
 __all__ = ["dropless"]
@@ -57,6 +58,9 @@ def dropless(
         in_specs=(cut, cut, cut, cuts),
         out_specs=cut,
     )
+    if ranks.embed and frame.layout.remat is Remat.NONE:
+        # Gathered weights are gathered again in the backward pass, as FSDP does; all else is kept.
+        run = jax.checkpoint(run, policy=_all_but_gathered, prevent_cse=False)
     y: jax.Array = run(x, shares, chosen, held)
     return frame.hold(y, "activations")
 
@@ -106,6 +110,11 @@ def _gathered(weight: jax.Array, ranks: ExpertRanks, name: str) -> jax.Array:
         return weight
     found: jax.Array = lax.all_gather(weight, ranks.embed, axis=_EMBED[name], tiled=True)
     return found
+
+
+def _all_but_gathered(primitive: Any, *_: Any, **__: Any) -> bool:
+    """A remat policy."""
+    return "all_gather" not in str(primitive.name)
 
 
 def _sent(

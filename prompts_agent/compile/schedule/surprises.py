@@ -26,6 +26,8 @@ _PART = 0.25
 """Of all weights' gradients: less is norms, scalars, or a table alone."""
 _SHARE = 0.01
 """Of a step; copies that take less are not worth a sentence."""
+_SMALL = 2**16
+"""Bytes of an array: of a smaller copy the launch takes the time, not what it moves."""
 _TWO_BYTES = 2
 _COPIES = ("copy", "transpose")
 
@@ -128,7 +130,8 @@ def _bounced(step: Timeline, schedule: Schedule) -> Iterator[Surprise]:
     seconds, moved, count = 0.0, 0, 0
     for timeline, times in step.walk():
         for span in timeline.spans:
-            if span.instruction.opcode in _COPIES and span.duration_s > 0.0:
+            large = span.instruction.shape.bytes >= _SMALL
+            if large and span.instruction.opcode in _COPIES and span.duration_s > 0.0:
                 seconds += times * span.duration_s
                 moved += times * span.instruction.shape.bytes
                 count += times
