@@ -171,6 +171,12 @@ def _of_experts(workload: Workload, layout: Layout) -> list[str]:
             "XLA has no grouped matmul for GPUs: a batched one stands for it, with as many rows "
             "for each expert."
         )
+    elif workload.phase.is_training:
+        # libtpu 0.0.42.1: kernels for rows × weights, none for the gradients of weights.
+        found.append(
+            "XLA has no grouped matmul for the gradients of experts: it multiplies all rows for "
+            "each expert of a device, which a framework's own kernel does not."
+        )
     if divides(layout):
         over = " × ".join(f"{name} {size}" for name, size in taken_ranks(layout).items())
         found.append(f"Experts are cut over these ranks, innermost first: {over}.")

@@ -144,7 +144,7 @@ class OpCosts:
         return self.touched_bytes(instruction) / rates.hbm_bytes_per_s + rates.launch_s
 
     def _operand_dtype(self, instruction: Instruction) -> str:
-        shapes = self._shapes(instruction)
+        shapes = [s for s in self._shapes(instruction) if s.dtype.startswith(("bf", "f", "s8"))]
         return shapes[0].dtype if shapes else "bf16"
 
     def _shapes(self, instruction: Instruction) -> list[Shape]:

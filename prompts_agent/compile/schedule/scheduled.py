@@ -75,6 +75,10 @@ def read_scheduled(data: bytes) -> Scheduled:
     )
 
 
+_RAGGED = re.compile(r"ragged-dot-(?!metadata)")
+"""How libtpu names the kernels that it makes of jax's ragged products."""
+
+
 class _Reading:
     """One pass over the module's message."""
 
@@ -113,6 +117,8 @@ class _Reading:
         if proto.opcode == "convolution" and self._program.instructions[proto.name].dot is None:
             batch = _window_batch(proto.window.dimensions)
             self.opaque_flops[proto.name] = _product_flops(proto, operands, batch)
+        elif proto.opcode == "custom-call" and _RAGGED.match(proto.name):
+            self.opaque_flops[proto.name] = _ragged_flops(proto, operands)
         elif proto.opcode == "custom-call" and "gemm" in proto.custom_call_target:
             self.opaque_flops[proto.name] = _product_flops(proto, operands, _gemm_batch(config))
 
@@ -180,6 +186,17 @@ def _window_batch(dimensions: Any) -> int:
 def _gemm_batch(config: str) -> int:
     """1 unless the call is batched; the batch is in its shapes' leading dims."""
     return 0 if re.search(r'"lhs_batch_dimensions"\s*:\s*\[\s*"', config) else 1
+
+
+def _ragged_flops(proto: Any, operands: list[Shape]) -> float:
+    """Of libtpu's grouped matmul, rows (m k) × weights (e k n) → (m n), or a gradient of it.
+
+    Every row meets one group's matrix: 2 × m × k × n, however many groups there are.
+    """
+    result = shape_from_proto(proto.shape)
+    wide = [shape for shape in operands if shape.dtype.startswith(("bf", "f"))]
+    groups = max((s.dims[0] for s in (*wide, result) if len(s.dims) > 2), default=1)
+    return _product_flops(proto, wide, groups)
 
 
 def _product_flops(proto: Any, operands: list[Shape], batch: int) -> float:
