@@ -98,7 +98,7 @@ def fsdp_s(at: Setting) -> FloatColumn:
     seconds = all_gather_s(wide, (*axes, Axis.EXPERT), per * dense / z.tensor)
     if arch.experts:
         seconds = seconds + all_gather_s(links, axes, per * experts)
-    latency = 3.0 * z.layers * links.hop_latency_s
+    latency = (_GATHERS + 1.0) * z.layers * ring_latency_s(links, axes)
     once = 2.0 / (_GATHERS + 1.0) / z.microbatches
     share = np.where(at.weights_kept, once, 1.0)
     return np.where(z.gathered_shards > 1.0, (seconds + latency) * share, 0.0)

@@ -38,7 +38,7 @@ FloatColumn = NDArray[np.float64]
 
 TEMPERATURE = 0.05
 """Differences of so much of the time are what people see beside all else they weigh."""
-_PULL = 0.3
+_PULL = 0.1
 _ROUNDS = 20
 _MESHES = 120
 _FEWEST = 3

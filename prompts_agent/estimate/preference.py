@@ -35,6 +35,8 @@ _MANY = 8192.0
 # Ranks of a group that most frameworks are tuned for: a node's for tensor, 16 nodes' for fsdp.
 _NODE = 8.0
 _FAR = 128.0
+# Stages that schedules are usually run with.
+_STAGES = 8.0
 
 
 def _log(table: LayoutTable, axis: Axis) -> FloatColumn:
@@ -91,6 +93,11 @@ def _fsdp_far(table: LayoutTable, _: Workload) -> FloatColumn:
     return np.asarray(np.maximum(_log(table, Axis.FSDP) - np.log2(_FAR), 0.0))
 
 
+def _pipeline_long(table: LayoutTable, _: Workload) -> FloatColumn:
+    """Doublings of pipeline beyond 8."""
+    return np.asarray(np.maximum(_log(table, Axis.PIPELINE) - np.log2(_STAGES), 0.0))
+
+
 _COLUMNS: dict[str, Callable[[LayoutTable, Workload], FloatColumn]] = {
     "axes": _axes,
     "data_used": lambda table, _: _used(table, Axis.DATA),
@@ -104,6 +111,7 @@ _COLUMNS: dict[str, Callable[[LayoutTable, Workload], FloatColumn]] = {
     "tensor_wide": _tensor_wide,
     "tensor_thick": _tensor_thick,
     "tensor_torus": _tensor_torus,
+    "pipeline_long": _pipeline_long,
 }
 FEATURES: tuple[str, ...] = tuple(_COLUMNS)
 """What a weight stands for; each function above says what it counts."""

@@ -73,12 +73,16 @@ def _logits_on_path(at: Setting, stage_s: FloatColumn) -> FloatColumn:
     Without stages all of it. On TPUs every stage's devices share the logits, outside the pipeline,
     and nanotron gives the last stage as many layers fewer as the logits weigh.
     On GPUs the last stage has them besides its layers, of which it may have fewer than the others:
-    61 layers in 16 stages are 4 a stage and 1 in the last, which leaves 3 layers' time for them.
+    61 layers in 16 stages are 4 a stage and 1 in the last, which leaves 3 layers' time for them;
+    126 in 64 chunks are 2 a chunk, but 1 in the first and in the last.
     """
     logits, z = compute.logits_s(at), at.sizes
     if not at.links.switched or at.stack == "eager":
         return np.asarray(logits / z.pipeline)
-    spare = z.pipeline * z.layers - at.arch.layers
+    fewer = z.pipeline * z.layers - at.arch.layers
+    chunks = z.pipeline * np.maximum(at.table.virtual_stages.astype(np.float64), 1.0)
+    # Where the last chunk would be empty, the first and the last have one layer fewer.
+    spare = np.where(fewer < np.ceil(at.arch.layers / chunks), fewer, 1.0)
     return np.where(z.pipeline > 1.0, np.maximum(logits - spare * stage_s / z.layers, 0.0), logits)
 
 

@@ -202,26 +202,30 @@ def _experts_words(layout: Layout, space: Space) -> Words:
 
 
 def _cut_evenly(parts: IntColumn, space: Space) -> BoolColumn:
-    """Layers are a multiple of the parts; with uneven stages the last may have fewer, not none.
+    """Layers are a multiple of the parts; with uneven stages the last may have fewer, not none, or
+    the embedding and the loss count as a layer each (Llama 3's 126, arXiv 2407.21783, section 3.3.2).
 
     61 layers in 16 parts: 4 each and 1 in the last. In 32 parts: 2 each leaves the last without.
+    126 layers in 64 parts: 1 beside the embedding, 2 in each other, 1 beside the loss.
     """
     layers = space.model.layers
     if not space.uneven_stages:
         return truth(layers % parts == 0)
-    return truth((parts - 1) * -(-layers // parts) < layers)
+    fewer_in_last = (parts - 1) * -(-layers // parts) < layers
+    return truth(fewer_in_last | ((layers + 2) % parts == 0))
 
 
 def _cut_words(what: str, by: dict[str, int], space: Space) -> Words:
     layers, parts = space.model.layers, math.prod(by.values())
     words = multiple(f"{layers} {what}", layers, by)
-    if not space.uneven_stages or layers % parts == 0:
+    if not space.uneven_stages or layers % parts == 0 or (layers + 2) % parts == 0:
         return words
     most = -(-layers // parts)
     rest = layers - (parts - 1) * most
     return words._replace(
         text=f"{layers} {what} ÷ {factors(by)}: {most} in each part, {max(rest, 0)} in the last",
-        cure="Use fewer parts, so that the last has layers too.",
+        cure="Use fewer parts, so that the last has layers too, or a number that divides "
+        f"{layers + 2}: the embedding and the loss then count as a layer each.",
     )
 
 

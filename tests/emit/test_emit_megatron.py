@@ -119,6 +119,24 @@ def test_uneven_stages_are_written_out() -> None:
     assert "--pipeline-model-parallel-layout 'Ett|(tt|)*2tL'" in text
 
 
+@pytest.mark.parametrize(
+    ("layers", "pipeline", "chunks", "written"),
+    [
+        # 6 layers, the embedding and the loss are 8 ÷ 4.
+        (6, 2, 2, "Et|(tt|)*2tL"),
+        (6, 4, 2, "E|(t|)*6L"),
+    ],
+)
+def test_the_embedding_and_the_loss_count_as_layers(
+    layers: int, pipeline: int, chunks: int, written: str
+) -> None:
+    model = DENSE.model_copy(update={"layers": layers})
+    knobs = {"gradient_accumulation": 4, "schedule": "interleaved", "virtual_stages": chunks}
+    of = layout(knobs, pipeline=pipeline, data=8 // pipeline)
+    text = emit(of, job(model=model, hardware="h100:1x8"), "megatron").text
+    assert f"--pipeline-model-parallel-layout '{written}'" in text
+
+
 def test_ranks_fill_nodes_from_the_inside() -> None:
     fine = layout(data={"ici": 2, "dcn": 2}, tensor=4)
     assert flags(fine, hardware="h100:2x8")["tensor_model_parallel_size"] == 4

@@ -184,6 +184,36 @@ def test_layers_over_stages(make_space: MakeSpace, dense: ModelSpec) -> None:
     assert forbidden(check(layout, space)) == {"layers", "virtual_stages"}
 
 
+@pytest.mark.parametrize(
+    ("pipeline", "chunks", "legal"),
+    [
+        # 126 ÷ 16: 8 a stage, 6 in the last.
+        (16, 1, True),
+        # 64 parts of 2 leave the last none; with the embedding and the loss they are 128 ÷ 64.
+        (16, 4, True),
+        # 128 parts of 1, the first and the last without a layer.
+        (16, 8, True),
+        # 63 parts of 2 come out even.
+        (9, 7, True),
+        # 72 parts of 2: 126 is none, and nor is 128.
+        (9, 8, False),
+    ],
+)
+def test_the_embedding_and_the_loss_may_count_as_layers(
+    make_space: MakeSpace, dense: ModelSpec, pipeline: int, chunks: int, legal: bool
+) -> None:
+    model = dense.model_copy(update={"layers": 126})
+    space = make_space("h100:18x8", model, uneven_stages=True)
+    layout = Layout(
+        mesh=Mesh.of(pipeline=pipeline, data=144 // pipeline),
+        gradient_accumulation=pipeline,
+        schedule=PipelineSchedule.INTERLEAVED if chunks > 1 else PipelineSchedule.ONE_F_ONE_B,
+        virtual_stages=chunks,
+    )
+    found = forbidden(check(layout, space))
+    assert bool(found & {"layers", "virtual_stages"}) is not legal
+
+
 def test_experts_as_a_factor_and_as_a_division(make_space: MakeSpace, moe: ModelSpec) -> None:
     factor = Layout(mesh=Mesh.of(fsdp=2, expert=8), microbatch=16)
     assert not broken(check(factor, make_space("v5e:4x4", moe)))

@@ -147,17 +147,20 @@ def _pipeline(layout: Layout, facts: JobFacts) -> list[str]:
 
 
 def _uneven(layout: Layout, facts: JobFacts) -> str | None:
-    """The layers of every chunk, where they do not come out even; the last chunk has fewer.
+    """The layers of every chunk, where they do not come out even; the last chunk has fewer, or, where
+    that would leave it none, the first and the last have one fewer.
 
-    61 layers over 16 stages: `Etttt|(tttt|)*14tL`, with the embedding first and the loss last.
+    61 layers over 16 stages: `Etttt|(tttt|)*14tL`, with the embedding first and the loss last. 126
+    over 64: `Et|(tt|)*62tL`.
     """
     chunks = layout.mesh.size(Axis.PIPELINE) * layout.virtual_stages
     if facts.model is None or chunks == 1 or facts.model.layers % chunks == 0:
         return None
     most = -(-facts.model.layers // chunks)
     rest = facts.model.layers - (chunks - 1) * most
+    first, last = (most, rest) if rest > 0 else (most - 1, most - 1)
     between = f"({'t' * most}|)*{chunks - 2}" if chunks > 2 else ""
-    return f"E{'t' * most}|{between}{'t' * rest}L"
+    return f"E{'t' * first}|{between}{'t' * last}L"
 
 
 def _check(layout: Layout) -> str:
