@@ -59,8 +59,8 @@ _TIME: dict[str, Formula] = {
     ),
     "fsdp_exposed_s": Formula(
         "m × (weights of a stage ÷ t gathered forward and backward, gradients scattered: 3 × bytes "
-        "× (n - 1)/n ÷ link) less min(fsdp_overlap × that, compute); once a step where weights are "
-        "kept whole under a pipeline",
+        "× (n - 1)/n ÷ link, and a ring's latency in every layer) less min(fsdp_overlap × that, "
+        "compute); once a step where weights are kept whole under a pipeline",
         "arXiv 1910.02054, section 7.2.2; arXiv 2407.21783, section 3.3.2",
         ("fsdp_overlap", *_LINKS),
     ),

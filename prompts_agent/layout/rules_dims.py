@@ -203,7 +203,7 @@ def _experts_words(layout: Layout, space: Space) -> Words:
 
 def _cut_evenly(parts: IntColumn, space: Space) -> BoolColumn:
     """Layers are a multiple of the parts; with uneven stages the last may have fewer, not none, or
-    the embedding and the loss count as a layer each (Llama 3's 126, arXiv 2407.21783, section 3.3.2).
+    the embedding and the loss count as a layer each (Llama 3's 126: arXiv 2407.21783, 3.3.2).
 
     61 layers in 16 parts: 4 each and 1 in the last. In 32 parts: 2 each leaves the last without.
     126 layers in 64 parts: 1 beside the embedding, 2 in each other, 1 beside the loss.

@@ -42,9 +42,9 @@ class Space(Record):
     ranks are numbered with the innermost axis fastest, so degrees alone decide the split
     (Megatron, torchtitan, DeepSpeed, vLLM). An expert axis that divides others implies False."""
     uneven_stages: bool = False
-    """True: the last pipeline stage may have fewer layers than the others, or the first and the last
-    one fewer (Megatron's `pipeline-model-parallel-layout`). False: stages are equal, as a scan over
-    stages needs."""
+    """True: the last pipeline stage may have fewer layers than the others, or the first and the
+    last one fewer (Megatron's `pipeline-model-parallel-layout`). False: stages are equal, as a scan
+    over stages needs."""
     min_degree: dict[Axis, int] = Field(default_factory=dict)
     max_degree: dict[Axis, int] = Field(default_factory=dict)
     remat: tuple[Remat, ...] = tuple(Remat)

@@ -147,8 +147,8 @@ def _pipeline(layout: Layout, facts: JobFacts) -> list[str]:
 
 
 def _uneven(layout: Layout, facts: JobFacts) -> str | None:
-    """The layers of every chunk, where they do not come out even; the last chunk has fewer, or, where
-    that would leave it none, the first and the last have one fewer.
+    """The layers of every chunk, where they do not come out even; the last chunk has fewer, or,
+    where that would leave it none, the first and the last have one fewer.
 
     61 layers over 16 stages: `Etttt|(tttt|)*14tL`, with the embedding first and the loss last. 126
     over 64: `Et|(tt|)*62tL`.
