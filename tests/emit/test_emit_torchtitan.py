@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 import pytest
-from emit_build import MOE, job, layout
+from emit_build import DENSE, MOE, job, layout
 
 from prompts_agent.emit.registry import emit
 from prompts_agent.errors import LayoutError
@@ -65,6 +65,16 @@ def test_batch_of_a_pipeline_holds_all_its_microbatches() -> None:
     # 8 layers in 2 stages × 2 chunks, embedding and output not counted.
     assert found["pipeline_parallel_layers_per_stage"] == 2
     assert found["pipeline_parallel_first_stage_less_layers"] == 0
+
+
+def test_the_embedding_and_the_output_count_as_layers_where_a_chunk_would_be_empty() -> None:
+    knobs = {"gradient_accumulation": 4, "schedule": "interleaved", "virtual_stages": 2}
+    model = DENSE.model_copy(update={"layers": 6})
+    found = settings(layout(knobs, pipeline=2, fsdp=4), model=model)
+    # (6 + 1 + 1) ÷ 2 layers a chunk = 4 chunks; without the two there would be 3.
+    assert found["pipeline_parallel_layers_per_stage"] == 2
+    assert found["pipeline_parallel_first_stage_less_layers"] == 1
+    assert found["pipeline_parallel_last_stage_less_layers"] == 1
 
 
 def test_hsdp_needs_a_whole_optimizer_on_each_replica() -> None:

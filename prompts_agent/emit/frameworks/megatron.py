@@ -17,6 +17,7 @@ from prompts_agent.emit.framework import (
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout, PipelineSchedule, Remat
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.layout.stages import chunk_layers
 from prompts_agent.workload.workload import Constraints
 
 __all__ = ["FRAMEWORK"]
@@ -156,10 +157,8 @@ def _uneven(layout: Layout, facts: JobFacts) -> str | None:
     chunks = layout.mesh.size(Axis.PIPELINE) * layout.virtual_stages
     if facts.model is None or chunks == 1 or facts.model.layers % chunks == 0:
         return None
-    most = -(-facts.model.layers // chunks)
-    rest = facts.model.layers - (chunks - 1) * most
-    first, last = (most, rest) if rest > 0 else (most - 1, most - 1)
-    between = f"({'t' * most}|)*{chunks - 2}" if chunks > 2 else ""
+    first, each, last = chunk_layers(facts.model.layers, chunks)
+    between = f"({'t' * each}|)*{chunks - 2}" if chunks > 2 else ""
     return f"E{'t' * first}|{between}{'t' * last}L"
 
 

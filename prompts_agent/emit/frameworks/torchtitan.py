@@ -20,6 +20,7 @@ from prompts_agent.emit.framework import (
 from prompts_agent.errors import LayoutError
 from prompts_agent.layout.layout import Layout, Remat
 from prompts_agent.layout.mesh import Axis
+from prompts_agent.layout.stages import chunk_layers
 from prompts_agent.workload.workload import Constraints
 
 __all__ = ["FRAMEWORK"]
@@ -151,10 +152,11 @@ def _parallelism(layout: Layout, facts: JobFacts) -> dict[str, object]:
         found["pipeline_parallel_microbatch_size"] = layout.microbatch
         if facts.model is not None:
             chunks = mesh.size(Axis.PIPELINE) * layout.virtual_stages
-            found["pipeline_parallel_layers_per_stage"] = -(-facts.model.layers // chunks)
+            first, each, _ = chunk_layers(facts.model.layers, chunks)
+            found["pipeline_parallel_layers_per_stage"] = each
             # Embedding and output count as a layer each unless told otherwise.
-            found["pipeline_parallel_first_stage_less_layers"] = 0
-            found["pipeline_parallel_last_stage_less_layers"] = 0
+            found["pipeline_parallel_first_stage_less_layers"] = each - first
+            found["pipeline_parallel_last_stage_less_layers"] = each - first
     return {f"parallelism.{name}": value for name, value in found.items()}
 
 
