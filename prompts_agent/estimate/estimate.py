@@ -20,7 +20,8 @@ class Estimates:
     `terms` holds what the step time and the memory are made of: name → seconds or bytes, float64[n]
     (`time.matmul_s`, `time.tensor_exposed_s`, `memory.weights_bytes`, …); each name is documented
     in the file that computes it. `low_s` and `high_s` bound the 90% interval that the calibration's
-    residuals give.
+    residuals give. `tokens_per_s` is what is reached, or, where requests come at a rate, what could
+    be; `load.utilisation` says how much of it is asked for.
     """
 
     step_time_s: FloatColumn

@@ -138,8 +138,9 @@ def _estimate(table: LayoutTable, workload: Workload, calibration: Calibration) 
         times = serving_times(at, held["kv_cache"])
         tokens = times.pop("tokens_per_s")
         step = times["ttft_s" if workload.phase is Phase.PREFILL else "tpot_s"]
-        if "running_sequences" in times:
-            terms["load.running_sequences"] = times.pop("running_sequences")
+        for name in ("running_sequences", "utilisation"):
+            if name in times:
+                terms[f"load.{name}"] = times.pop(name)
         terms |= {f"serving.{name}": value for name, value in times.items()}
     return _with_intervals(at, step, tokens, held, terms, calibration)
 

@@ -260,7 +260,9 @@ _SERVE: dict[str, Formula] = _DECODE | {
     "ttft_s": Formula(
         "prefill of the prompt and of those ahead, half of the decode step that runs when it "
         "comes, and (in flight ÷ b - 1) × the time that one request is served",
-        "counted: arrivals at any moment of a step; requests beyond b wait",
+        "counted: arrivals at any moment of a step; requests beyond b wait. At a rate of λ a "
+        "replica: prompts ahead = ρ ÷ (2 (1 - ρ)), ρ = λ × prefill (Pollaczek and Khinchine); the "
+        "wait for a place by Sakasegawa (1977); after an hour where λ is more than can be served",
         _QUEUE,
     ),
 }

@@ -14,7 +14,7 @@ from prompts_agent.layout.table import KV_DTYPES
 from prompts_agent.serving.traffic import held_tokens
 from prompts_agent.workload.workload import Phase
 
-__all__ = ["cache_room", "cached_tokens", "running_sequences", "serving_memory"]
+__all__ = ["cache_bytes", "cache_room", "cached_tokens", "running_sequences", "serving_memory"]
 
 FloatColumn = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ def serving_memory(at: Setting, sequences: FloatColumn) -> dict[str, FloatColumn
     """Term → bytes per device, float64[n], while a replica works on `sequences`; without what the
     allocator loses.
     """
-    return {**_fixed(at, sequences), "kv_cache": _cache_bytes(at, sequences)}
+    return {**_fixed(at, sequences), "kv_cache": cache_bytes(at, sequences)}
 
 
 def running_sequences(at: Setting) -> FloatColumn:
@@ -84,7 +84,8 @@ def _weights(at: Setting) -> FloatColumn:
     return parameter_bytes(at, size) + size * attention * (at.groups - 1.0)
 
 
-def _cache_bytes(at: Setting, sequences: FloatColumn) -> FloatColumn:
+def cache_bytes(at: Setting, sequences: FloatColumn) -> FloatColumn:
+    """The cache of `sequences` on one device of a replica, float64[n]."""
     return np.ceil(sequences / at.groups) * _sequence_bytes(at)
 
 

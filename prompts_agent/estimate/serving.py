@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from prompts_agent.estimate.arrivals import open_loop
 from prompts_agent.estimate.memory_serving import running_sequences
 from prompts_agent.estimate.serving_steps import decode_step, prefill_step
 from prompts_agent.estimate.setting import Setting
@@ -21,7 +22,8 @@ FloatColumn = NDArray[np.float64]
 
 def serving_times(at: Setting, kv_cache_bytes: FloatColumn) -> dict[str, FloatColumn]:
     """`ttft_s`, `tpot_s`, `tokens_per_s` (all replicas; input tokens for prefill, else output
-    tokens), of mixed serving `running_sequences`, and what the phase's step is made of: the parts
+    tokens), of mixed serving `running_sequences` and, where requests come at a rate (`open_loop`),
+    `utilisation`, and what the phase's step is made of: the parts
     of `prefill_step` for prefill, whose sum is TTFT; else those of `decode_step`, and in mixed
     serving `prefill_s`, whose sum is TPOT.
 
@@ -35,6 +37,10 @@ def serving_times(at: Setting, kv_cache_bytes: FloatColumn) -> dict[str, FloatCo
     decode = np.sum(list(step.values()), axis=0)
     prompt = float(workload.traffic.input_tokens if workload.traffic else workload.sequence)
     if workload.phase is Phase.SERVE:
+        traffic = workload.traffic
+        if traffic is not None and traffic.requests_per_s is not None:
+            output, rate = float(traffic.output_tokens), traffic.requests_per_s
+            return open_loop(at, sequences, prompt, output, rate)
         return _mixed(at, sequences, step, prompt)
     prompt_step = prefill_step(at, prompt)
     prefill = np.sum(list(prompt_step.values()), axis=0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from prompts_agent.errors import WorkloadError
 from prompts_agent.hardware.topology import Topology
 from prompts_agent.layout.layout import Layout, Remat
 from prompts_agent.layout.mesh import Axis
@@ -71,7 +72,12 @@ class Precision(Record):
 
 
 class Traffic(Record):
-    """Serving load. Give `concurrency` (closed loop) or `requests_per_s` (open loop)."""
+    """Serving load: `concurrency`, or global_batch, requests in flight at all times (closed loop),
+    or `requests_per_s` that come whether or not others have finished (open loop); then global_batch
+    is how many the servers may work on together.
+
+    Raises `WorkloadError` where both are given.
+    """
 
     input_tokens: int = Field(ge=1)
     output_tokens: int = Field(ge=1)
@@ -79,6 +85,17 @@ class Traffic(Record):
     requests_per_s: float | None = Field(default=None, gt=0)
     ttft_limit_s: float | None = Field(default=None, gt=0)
     tpot_limit_s: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_loop(self) -> Self:
+        if self.concurrency is not None and self.requests_per_s is not None:
+            raise WorkloadError(
+                f"traffic with concurrency {self.concurrency} and requests_per_s "
+                f"{self.requests_per_s:g}",
+                rule="requests come when others finish (concurrency) or at a rate",
+                cure="Give one of the two.",
+            )
+        return self
 
 
 class Constraints(Record):

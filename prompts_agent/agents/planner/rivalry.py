@@ -111,7 +111,8 @@ def _rates(candidate: Candidate, other: Candidate, case: Case) -> str:
         return ""
     if candidate.predicted.tokens_per_s is None or other.predicted.tokens_per_s is None:
         return ""
-    return "it makes {term:tokens_per_s} instead of {other:tokens_per_s}; of a step "
+    makes = "could make" if "load.utilisation" in candidate.terms else "makes"
+    return f"it {makes} {{term:tokens_per_s}} instead of {{other:tokens_per_s}}; of a step "
 
 
 def _deciding(candidate: Candidate, other: Candidate, case: Case) -> tuple[str, ...]:
