@@ -156,12 +156,22 @@ def order(
     for label in (0, 1):
         rows = np.flatnonzero(fit == label)
         group[rows] = _tied_groups(bad[rows])
-    degrees = np.stack([table.size(axis) for axis in Axis], axis=1)
-    axes = (degrees > 1).sum(axis=1)
-    keys = [table.microbatch, table.remat, table.sequence_parallel, *degrees.T]
-    experts = _expert_order(table, estimates)
-    ranked = [doublings(table, baseline), table.size(Axis.TENSOR), axes, experts]
-    return np.lexsort([*keys, *ranked, group, fit])
+    degrees = [table.size(axis) for axis in Axis]
+    axes = np.sum([size > 1 for size in degrees], axis=0, dtype=np.int64)
+    # Sorting is most of a search, so what is compared in turn shares numbers. Last key first.
+    knobs = _digits(table.sequence_parallel, table.remat, table.microbatch)
+    meshes = [_digits(*degrees[2::-1]), _digits(*degrees[:2:-1])]
+    near = [] if baseline is None else [doublings(table, baseline)]
+    simple = _digits(_expert_order(table, estimates), axes, table.size(Axis.TENSOR))
+    return np.lexsort([knobs, *meshes, *near, simple, group + fit * len(table)])
+
+
+def _digits(*columns: NDArray[np.int64] | NDArray[np.bool_]) -> IntColumn:
+    """Up to three columns of numbers below 2^20 as one, the first the highest."""
+    whole = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        whole = (whole << 20) | column
+    return whole
 
 
 def _expert_order(table: LayoutTable, estimates: Estimates) -> IntColumn:
@@ -234,13 +244,24 @@ def diverse_top(
     rows = ranked[fit[ranked] != TOO_LARGE]
     if without is not None:
         rows = rows[~_repeats(table.take(rows), without)]
+    found = rows[:0]
+    # The first meshes are among the first rows nearly always.
+    for seen in (1000, 30_000, len(rows)):
+        found = _first_of_each(rows[:seen], table, serving=serving)
+        if len(found) >= count:
+            break
+    return found[:count]
+
+
+def _first_of_each(rows: IntColumn, table: LayoutTable, *, serving: bool) -> IntColumn:
+    """The first row of every mesh, in order."""
     degrees = np.stack([table.size(axis)[rows] for axis in Axis], axis=1)
     if serving:
         expert = list(Axis).index(Axis.EXPERT)
         shared = table.expert_divides[rows] & (degrees[:, expert] > 1)
         degrees[shared, expert] = -1
     _, first = np.unique(degrees, axis=0, return_index=True)
-    return np.asarray(rows[np.sort(first)[:count]])
+    return np.asarray(rows[np.sort(first)])
 
 
 def _repeats(table: LayoutTable, layout: Layout) -> NDArray[np.bool_]:
