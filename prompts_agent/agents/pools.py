@@ -14,8 +14,12 @@ __all__ = ["pools_text"]
 
 
 def pools_text(workload: Workload | None, proposed: Sequence[Proposal]) -> str | None:
-    """None in training, and where no split of the devices was found."""
+    """None in training, where requests come at a rate (pools are sized for requests in flight), and
+    where no split of the devices was found.
+    """
     if workload is None or workload.phase.is_training or not proposed:
+        return None
+    if workload.traffic is not None and workload.traffic.requests_per_s is not None:
         return None
     split = separate_pools(workload)
     if split is None:

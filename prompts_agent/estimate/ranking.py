@@ -157,7 +157,7 @@ def order(
         rows = np.flatnonzero(fit == label)
         group[rows] = _tied_groups(bad[rows])
     degrees = [table.size(axis) for axis in Axis]
-    axes = np.sum([size > 1 for size in degrees], axis=0, dtype=np.int64)
+    axes = np.asarray(np.sum([size > 1 for size in degrees], axis=0))
     # Sorting is most of a search, so what is compared in turn shares numbers. Last key first.
     knobs = _digits(table.sequence_parallel, table.remat, table.microbatch)
     meshes = [_digits(*degrees[2::-1]), _digits(*degrees[:2:-1])]
@@ -244,13 +244,13 @@ def diverse_top(
     rows = ranked[fit[ranked] != TOO_LARGE]
     if without is not None:
         rows = rows[~_repeats(table.take(rows), without)]
-    found = rows[:0]
+    found = rows
     # The first meshes are among the first rows nearly always.
     for seen in (1000, 30_000, len(rows)):
         found = _first_of_each(rows[:seen], table, serving=serving)
         if len(found) >= count:
             break
-    return found[:count]
+    return np.asarray(found[:count])
 
 
 def _first_of_each(rows: IntColumn, table: LayoutTable, *, serving: bool) -> IntColumn:
