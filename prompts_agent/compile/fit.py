@@ -16,9 +16,10 @@ from prompts_agent.compile.advice import advice
 from prompts_agent.compile.child import Ended, run_child
 from prompts_agent.compile.judge import Evidence, judged
 from prompts_agent.compile.outcome import Buffers, CompiledFit, Outcome
-from prompts_agent.compile.program import described, differences, in_stages, unsupported
+from prompts_agent.compile.program import described, differences, unsupported
 from prompts_agent.compile.request import Request, Until, key_of
 from prompts_agent.compile.schedule_reading import read_schedule
+from prompts_agent.compile.stage import in_stages
 from prompts_agent.compile.target import target_of
 from prompts_agent.compile.toolchain import Toolchain, find_toolchain, how_to_get
 from prompts_agent.compile.watch import Watch
@@ -101,7 +102,8 @@ def _prepared(
     if reason is not None:
         return None, None, known.model_copy(update={"outcome": Outcome.NOT_BUILT, "reason": reason})
     try:
-        target = target_of(workload.topology)
+        compiled, cut = in_stages(workload, layout)
+        target = target_of(compiled.topology)
     except HardwareError as error:
         return None, None, known.model_copy(update={"reason": f"{error.rule}. {error.cure}"})
     known = known.model_copy(
@@ -115,8 +117,8 @@ def _prepared(
     if toolchain is None:
         return None, None, known.model_copy(update={"reason": how_to_get(chip)})
     request = Request(
-        workload=in_stages(workload, layout),
-        layout=layout,
+        workload=compiled,
+        layout=cut,
         target=target,
         compiler=toolchain.compiler,
         memory_limit_bytes=memory_limit_bytes,

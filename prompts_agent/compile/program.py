@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from prompts_agent.compile.dropless import is_dropless
 from prompts_agent.compile.encoder import encoder_tokens
 from prompts_agent.compile.expert_axis import divides, taken_ranks
+from prompts_agent.compile.stage import in_stages, no_stage
 from prompts_agent.compile.target import Target
 from prompts_agent.hardware.catalog import find_chip
 from prompts_agent.layout.layout import Layout, Remat
@@ -15,7 +14,7 @@ from prompts_agent.model.spec import ModelSpec
 from prompts_agent.workload.framework import Framework
 from prompts_agent.workload.workload import Phase, Workload
 
-__all__ = ["described", "differences", "in_stages", "kernel_for", "unsupported"]
+__all__ = ["described", "differences", "kernel_for", "unsupported"]
 
 
 _CUDNN_HEAD_DIM = 128
@@ -24,7 +23,7 @@ _CUDNN_HEAD_DIM = 128
 def unsupported(workload: Workload, layout: Layout) -> str | None:
     """Why the reference program cannot stand for this job; None where it can."""
     if layout.mesh.size(Axis.PIPELINE) > 1:
-        reason = _no_stages(workload)
+        reason = no_stage(workload, layout)
         if reason is not None:
             return reason
     if layout.devices != workload.topology.devices:
@@ -33,40 +32,6 @@ def unsupported(workload: Workload, layout: Layout) -> str | None:
             f"{workload.topology.devices}."
         )
     return None
-
-
-def _no_stages(workload: Workload) -> str | None:
-    """Why its layers cannot be cut into equal stages of one program."""
-    model = workload.model
-    if not workload.phase.is_training:
-        return (
-            "The reference program serves without pipeline stages: a server passes requests from "
-            "stage to stage, which is no step of one program."
-        )
-    if model.encoder_layers:
-        return (
-            f"{model.name} has an encoder and a decoder, so its stages are not alike, and one "
-            "program has the same layers on every stage."
-        )
-    if model.moe is not None and model.moe.dense_layers:
-        return (
-            f"{model.name} begins with dense layers, so its stages are not alike, and one program "
-            "has the same layers on every stage."
-        )
-    return None
-
-
-def in_stages(workload: Workload, layout: Layout) -> Workload:
-    """The job with as many layers as fill every stage like the fullest one.
-
-    61 layers in 8 stages are 8 on the fullest: it needs what a stage of 64 layers needs.
-    """
-    stages, model = layout.mesh.size(Axis.PIPELINE), workload.model
-    if stages == 1:
-        return workload
-    period = math.lcm(model.moe.every if model.moe else 1, model.global_every or 1)
-    layers = -(-model.layers // (period * stages)) * period * stages
-    return workload.model_copy(update={"model": model.model_copy(update={"layers": layers})})
 
 
 def kernel_for(target: Target, model: ModelSpec) -> str:
@@ -133,9 +98,7 @@ def differences(workload: Workload, layout: Layout) -> tuple[str, ...]:
     if workload.phase.is_training:
         found += _of_training(workload, layout)
     else:
-        found.append("A server's cache is paged and its batch ragged; here all sequences are full.")
-    if workload.phase is Phase.SERVE:
-        found.append("Mixed serving is judged by its decode step.")
+        found += _of_serving(workload, layout)
     return tuple(found)
 
 
@@ -183,6 +146,38 @@ def _of_experts(workload: Workload, layout: Layout) -> list[str]:
     return found
 
 
+def _of_serving(workload: Workload, layout: Layout) -> list[str]:
+    found = ["A server's cache is paged and its batch ragged; here all sequences are full."]
+    if layout.mesh.size(Axis.PIPELINE) > 1:
+        found.append(
+            "One stage is compiled, the fullest, with the embedding and the output table, and all "
+            "sequences at once; its step is that of one stage."
+        )
+        found += _of_unlike_stages(workload, layout)
+    if workload.phase is Phase.SERVE:
+        found.append("Mixed serving is judged by its decode step.")
+    return found
+
+
+def _of_unlike_stages(workload: Workload, layout: Layout) -> list[str]:
+    """Where the stages are not alike, that each is compiled like the fullest."""
+    model, stages = workload.model, layout.mesh.size(Axis.PIPELINE)
+    alike = in_stages(workload, layout)[0].model
+    each = alike.layers // (stages if workload.phase.is_training else 1)
+    found = []
+    if each * stages != model.layers:
+        found.append(
+            f"{model.layers} layers fill {stages} stages unequally; every stage is compiled like "
+            f"the fullest, {each * stages} layers in all."
+        )
+    if model.moe is not None and model.moe.dense_layers:
+        found.append(
+            f"The {model.moe.dense_layers} dense layers at the start are compiled as layers with "
+            "experts, which are larger."
+        )
+    return found
+
+
 def _of_training(workload: Workload, layout: Layout) -> list[str]:
     found = []
     if workload.model.encoder_layers:
@@ -201,12 +196,7 @@ def _of_training(workload: Workload, layout: Layout) -> list[str]:
             "the first does under 1F1B, so the memory is that of 1F1B, and the step is longer than "
             "any schedule's. Every stage has the embedding and a part of the logits."
         )
-        padded = in_stages(workload, layout).model.layers
-        if padded != workload.model.layers:
-            found.append(
-                f"{workload.model.layers} layers fill {layout.mesh.size(Axis.PIPELINE)} stages "
-                f"unequally; every stage is compiled like the fullest, {padded} layers in all."
-            )
+        found += _of_unlike_stages(workload, layout)
     if layout.remat is Remat.MINIMAL:
         found.append(
             "Remat minimal keeps q, k, v, attention's output, its projection and the mlp's inputs."

@@ -14,10 +14,12 @@ from prompts_agent.compile import fit as fit_module
 from prompts_agent.compile.child import Ended, Run
 from prompts_agent.compile.fit import fit, fit_many
 from prompts_agent.compile.outcome import CompiledFit, Outcome
-from prompts_agent.compile.program import differences, in_stages, kernel_for
+from prompts_agent.compile.program import differences, kernel_for
+from prompts_agent.compile.stage import in_stages
 from prompts_agent.compile.target import target_of
 from prompts_agent.compile.toolchain import TESTED, Toolchain
 from prompts_agent.hardware.topology import parse_topology
+from prompts_agent.layout.mesh import Axis
 from prompts_agent.model.catalog import find_model
 from prompts_agent.model.spec import MoeDims
 
@@ -190,14 +192,14 @@ def test_what_the_reference_cannot_express_is_not_compiled(
     played: Callable[[Script], list[Path]],
 ) -> None:
     calls = played(_assigned)
-    dense_first = find_model("llama2-7b").model_copy(
-        update={"moe": MoeDims(experts=8, experts_per_token=2, mlp=1024, dense_layers=1)}
-    )
-    unlike = fit(layout(pipeline=16), llama(model=dense_first))
+    encodes = find_model("llama2-7b").model_copy(update={"encoder_layers": 32})
+    unlike = fit(layout(pipeline=16), llama(model=encodes))
     assert unlike.outcome is Outcome.NOT_BUILT
     assert "stages are not alike" in unlike.reason
-    serving = fit(layout(pipeline=4, tensor=4), llama(phase="decode"))
-    assert "without pipeline stages" in serving.reason
+    # 24 GPUs in two stages are 12 each: one node and a half.
+    halves = fit(layout(pipeline=2, tensor=12), llama(phase="decode", topology="h100:3x8"))
+    assert halves.outcome is Outcome.NOT_BUILT
+    assert "12 devices of h100" in halves.reason
     wrong = fit(layout(fsdp=8), llama())
     assert "8 devices and v5e:4x4 has 16" in wrong.reason
     assert calls == []
@@ -237,9 +239,29 @@ def test_heads_that_cudnn_does_not_take_are_attended_block_by_block() -> None:
 def test_every_stage_is_compiled_like_the_fullest() -> None:
     # 40 layers in 16 stages: 3 on the fullest, 48 in all.
     job, cut = llama(model=find_model("llama2-13b")), layout(pipeline=16)
-    assert in_stages(job, cut).model.layers == 48
+    assert in_stages(job, cut)[0].model.layers == 48
+    assert in_stages(job, cut)[1] == cut
     assert any("48 layers in all" in text for text in differences(job, cut))
-    assert in_stages(job, layout(fsdp=16)) == job
+    assert in_stages(job, layout(fsdp=16)) == (job, layout(fsdp=16))
+
+
+def test_dense_layers_at_the_start_count_as_layers_with_experts() -> None:
+    moe = MoeDims(experts=8, experts_per_token=2, mlp=1024, dense_layers=1)
+    job = llama(model=find_model("llama2-7b").model_copy(update={"moe": moe}))
+    (compiled, cut) = in_stages(job, layout(pipeline=4, fsdp=4))
+    assert compiled.model.moe is not None
+    assert (compiled.model.moe.dense_layers, compiled.model.layers) == (0, 32)
+    assert any("1 dense layers at the start" in text for text in differences(job, cut))
+
+
+def test_of_a_server_one_stage_is_compiled() -> None:
+    # 40 layers in 4 stages of 4 chips: 10 layers on a slice of four.
+    job, cut = llama(model=find_model("llama2-13b"), phase="decode"), layout(pipeline=4, tensor=4)
+    compiled, alone = in_stages(job, cut)
+    assert compiled.model.layers == 10
+    assert str(compiled.topology) == "v5e:2x2"
+    assert (alone.devices, alone.mesh.size(Axis.TENSOR)) == (4, 4)
+    assert any("One stage is compiled" in text for text in differences(job, cut))
 
 
 def test_many_keep_their_order(played: Callable[[Script], list[Path]]) -> None:
