@@ -48,14 +48,13 @@ class CompiledCase(Record):
 
 
 def with_compiler(workloads: Sequence[Workload], limit: int | None = None) -> list[Workload]:
-    """Training workloads with an adopted layout whose chip has a compiler here; of more than
+    """Workloads with an adopted layout whose chip has a compiler here; of more than
     `limit` as many, spread evenly over the list, smallest machines included.
     """
     known = [
         one
         for one in workloads
         if one.adopted is not None
-        and one.phase.is_training
         and find_toolchain(find_chip(one.topology.chip)) is not None
     ]
     if limit is None or limit >= len(known):
