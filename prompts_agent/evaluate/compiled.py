@@ -54,8 +54,7 @@ def with_compiler(workloads: Sequence[Workload], limit: int | None = None) -> li
     known = [
         one
         for one in workloads
-        if one.adopted is not None
-        and find_toolchain(find_chip(one.topology.chip)) is not None
+        if one.adopted is not None and find_toolchain(find_chip(one.topology.chip)) is not None
     ]
     if limit is None or limit >= len(known):
         return known
