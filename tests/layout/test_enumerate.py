@@ -136,6 +136,54 @@ def test_equals_brute_force(
 
 @settings(max_examples=40, deadline=None)
 @given(
+    st.sampled_from(["v5e:2x2", "4*v5e:1x1", "3*v5e:1x1", "h100:1x6", "h100:3x1", "h100:2x2"]),
+    st.sampled_from([DENSE, MOE]),
+    st.integers(1, 6),
+    st.integers(1, 4),
+    st.sampled_from([1, 2, 3, 6]),
+    st.integers(1, 7),
+    st.booleans(),
+    st.booleans(),
+)
+def test_equals_brute_force_whatever_the_dims(
+    hardware: str,
+    model: ModelSpec,
+    layers: int,
+    heads_a_kv_head: int,
+    kv_heads: int,
+    batch: int,
+    training: bool,
+    divides: bool,
+) -> None:
+    from prompts_agent.hardware.topology import parse_topology
+
+    dims = SMALL | {"layers": layers, "heads": heads_a_kv_head * kv_heads, "kv_heads": kv_heads}
+    space = Space(
+        model=model.model_copy(update=dims),
+        topology=parse_topology(hardware),
+        training=training,
+        global_batch=batch,
+        sequence=24,
+        remat=(Remat.FULL,),
+        expert_divides=divides and model is MOE,
+        free_split=hardware[0] != "h" or divides,
+        **({} if training else {"axes": SERVING_AXES}),
+    )
+    table = enumerate_layouts(space).table
+    layouts = [table.row(i) for i in range(len(table))]
+    assert len(set(layouts)) == len(layouts)
+    assert set(layouts) == {one for one in every_layout(space) if training or _in_replica(one)}
+
+
+def _in_replica(layout: Layout) -> bool:
+    """Experts lie on ranks of one replica: data ranks that share them are its attention groups."""
+    sizes = layout.mesh
+    ranks = sizes.size(Axis.CONTEXT) * sizes.size(Axis.TENSOR) * sizes.size(Axis.FSDP)
+    return not layout.expert_divides or ranks % sizes.size(Axis.EXPERT) == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
     st.sampled_from(["v5e:4x4", "2*v5e:2x4", "h100:2x8", "h100:3x8", "v5p:4x4x4", "gb200:18x4"]),
     st.sampled_from([DENSE, MOE]),
     st.sampled_from([8, 48, 96, 256]),
