@@ -66,7 +66,9 @@ def open_loop(
     now = _cycle(at, np.maximum(running, 1.0), prompt)
     between = running * now.each / output
     served = now.served_s(running, output)
-    first = now.prefill + _prompts_ahead(rate * now.each, limit) * now.each + 0.5 * now.decode
+    # A step runs when one comes if any sequence does: 1 - e^-b of the time, half of one on average.
+    step = 0.5 * now.decode * -np.expm1(-running)
+    first = now.prefill + _prompts_ahead(rate * now.each, limit) * now.each + step
     return {
         "ttft_s": first + _place_wait_s(used, limit, served),
         "tpot_s": now.decode + between,

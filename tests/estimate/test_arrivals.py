@@ -60,7 +60,7 @@ def capacity() -> float:
 def test_a_rare_request_finds_nobody() -> None:
     decode, prefill = steps(1)
     found = times(1e-6, {"tensor": 8})
-    assert found["ttft_s"] == pytest.approx(prefill + 0.5 * decode, rel=1e-4)
+    assert found["ttft_s"] == pytest.approx(prefill, rel=1e-4)
     assert found["tpot_s"] == pytest.approx(decode, rel=1e-4)
     assert found["utilisation"] == pytest.approx(1e-6 / capacity(), rel=1e-6)
 
@@ -82,8 +82,10 @@ def test_one_place_is_a_queue_of_one_server() -> None:
     service = OUTPUT * decode + prefill
     found = times(0.5 / service, {"tensor": 8}, together=1)
     assert found["utilisation"] == pytest.approx(0.5)
-    unloaded = prefill + 0.5 * decode
-    served = OUTPUT * decode + found["running_sequences"] * prefill
+    running = found["running_sequences"]
+    # Half of a decode step in those 1 - e^-b of cases in which one runs.
+    unloaded = prefill + 0.5 * decode * (1.0 - math.exp(-running))
+    served = OUTPUT * decode + running * prefill
     assert found["ttft_s"] - unloaded == pytest.approx(0.5 * served)
 
 
